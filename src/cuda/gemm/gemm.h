@@ -1,0 +1,17 @@
+// Launching products: the one door between the operations and the product kernels.
+#pragma once
+
+#include "cuda/gemm/gemm_call.h"
+#include "plan/kernel_table.h"
+
+namespace ggm::cuda {
+
+// Puts the product kernel kGemmKernels[kernel] on the stream, persistent, on at most `multiprocessors` of them.
+// Tiles of one group are numbered so that in every column of tiles the rows are claimed in ascending order (the ordered
+// combine depends on it).
+ggm_status_t launch_gemm(int kernel, const GemmCall& call, int multiprocessors, ggm_stream_t stream);
+
+// Touches every product kernel: loads its module, raises its shared-memory limit. Called by make_backend.
+ggm_status_t load_gemm_kernels(const Device& device);
+
+}  // namespace ggm::cuda

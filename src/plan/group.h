@@ -1,0 +1,20 @@
+// One group of a grouped product as the kernels see it, whatever layout it came from: contiguous, masked, variable K, general.
+// Descriptors are built on the device by a small kernel (src/cuda/gemm/groups.cu) or by the host backend, then only read.
+#pragma once
+
+#include <cstdint>
+
+namespace ggm {
+
+struct GroupDesc {
+  const void* a;  // element (0,0) of this group's operand, or the whole tensor's base when its rows are gathered
+  const void* b;
+  const void* c;  // nullptr: beta is 0
+  void* d;
+  std::int64_t lda, ldb, ldc, ldd;  // elements
+  std::int32_t m, n, k;             // 0 is legal anywhere; a skipped group has m = 0
+  std::int32_t first_row;           // where the group starts in the sorted rows: index into every per-row array
+};
+static_assert(sizeof(GroupDesc) == 80, "GroupDesc is booked per group in the workspace; keep it without padding");
+
+}  // namespace ggm

@@ -1,0 +1,107 @@
+// What will be done: kernel choice, combine, workspace regions. Pure: problem and device in, plan out; tested on faked devices.
+// A plan is a plain value of fixed size, cheap to make, so nothing is cached and no call allocates.
+// Regions that a backend does not use are not booked (bytes == 0).
+#pragma once
+
+#include "plan/group.h"
+#include "plan/kernel_table.h"
+#include "plan/ledger.h"
+#include "problem/device.h"
+#include "problem/problem.h"
+
+namespace ggm {
+
+// Column width of a turn counter of the ordered combine: a tile of that many columns of one token.
+inline constexpr int kTurnColumns = 128;
+// Columns of one partial sum of an inner product (section 8 of ggm.h).
+inline constexpr int kDotColumns = 64;
+
+// Scratch of the sort that makes routing arrays.
+struct RouteScratch {
+  Region keys;         // uint32 [assignments] local expert of each assignment, `experts` when it has none (CUDA)
+  Region sorted_keys;  // uint32 [assignments] (CUDA)
+  Region values;       // int32 [assignments] assignment numbers (CUDA)
+  Region sorted_values;  // int32 [assignments] (CUDA)
+  Region sort_temp;    // temporary storage of the device-wide sort (CUDA)
+  Region counts;       // int32 [experts + 1] (host)
+};
+
+// Routing arrays that the library itself made or has checked: everything downstream may trust them.
+struct RowArrays {
+  Region group_offsets;   // int32 [experts+1], monotone, 0 .. max_rows
+  Region row_assignment;  // int32 [max_rows], -1: unused row
+  Region assignment_row;  // int32 [assignments], -1: no row
+  Region row_token;       // int32 [max_rows], -1: unused row
+  Region row_weight;      // float or double [max_rows]: the row's routing weight; not booked without weights
+  Region row_turn;        // int32 [max_rows]: how many earlier rows its token has; booked for the ordered combine
+};
+
+// Group descriptors and tiles of one product on CUDA.
+struct GroupTable {
+  Region groups;        // GroupDesc [groups]
+  Region tile_offsets;  // int64 [groups+1]: tiles before each group
+  Region tile_counter;  // uint64 [1]: next tile to claim
+};
+
+struct RoutePlan {
+  std::int64_t workspace_bytes = 0;
+  RouteScratch scratch;
+  int multiprocessors = 0;  // that the call may use
+};
+
+struct PermutePlan {
+  std::int64_t workspace_bytes = 0;
+  RowArrays rows;
+  int multiprocessors = 0;
+};
+
+struct GemmPlan {
+  std::int64_t workspace_bytes = 0;
+  int kernel = -1;  // index into kGemmKernels; -1 on the host
+  GroupTable table;
+  RowArrays rows;        // row_group form only: rows sorted by group, one assignment a row
+  RouteScratch scratch;  // likewise
+  Region row_used;       // uint8 [rows], starts_sizes form of a contiguous layout: rows that some group covers
+  Region host_scratch;   // packing buffers of the host's threads
+  int multiprocessors = 0;
+};
+
+struct MoeForwardPlan {
+  std::int64_t workspace_bytes = 0;
+  int kernel = -1;
+  bool ordered = false;  // resolved combine; false also when the output is grouped
+  RowArrays rows;
+  RouteScratch scratch;
+  GroupTable table;
+  Region products;      // [max_rows, out_features] of forward_product_type: two-step with output by tokens
+  Region sums;          // accumulator type [tokens, out_features]: ordered, when y_type is not the accumulator type
+  Region turns;         // uint16 [tokens, ceil(out_features / kTurnColumns)]: ordered (CUDA)
+  Region host_scratch;
+  int multiprocessors = 0;
+};
+
+struct MoeBackwardPlan {
+  std::int64_t workspace_bytes = 0;
+  int dx_kernel = -1;        // product dy @ W, for dx and d_routing_weights
+  int d_weight_kernel = -1;  // product over rows
+  bool ordered = false;
+  RowArrays rows;
+  RouteScratch scratch;
+  GroupTable dx_table, d_weight_table;
+  Region products;  // [max_rows, in_features] of backward_product_type: two-step dx by tokens
+  Region sums;      // accumulator type [tokens, in_features]: ordered, when dx_type is not the accumulator type
+  Region turns;
+  Region dots;      // accumulator type [max_rows, ceil(in_features / kDotColumns)]: partial sums of d_routing_weights
+  Region host_scratch;
+  int multiprocessors = 0;
+};
+
+// Each is the support check too: GGM_STATUS_UNSUPPORTED names every kernel that was considered and why it was rejected.
+ggm_status_t make_plan(const RouteProblem& problem, const Device& device, RoutePlan* plan);
+ggm_status_t make_plan(PermuteKind kind, const PermuteProblem& problem, const Device& device, PermutePlan* plan);
+ggm_status_t make_plan(const GemmProblem& problem, const Device& device, GemmPlan* plan);
+ggm_status_t make_plan(const GemmArrayProblem& problem, const Device& device, GemmPlan* plan);
+ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwardPlan* plan);
+ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackwardPlan* plan);
+
+}  // namespace ggm
