@@ -1,0 +1,20 @@
+# Read by demo.sh and test.sh, never run by itself. ggm_configure DIR [cmake options]: configures DIR once, by Ninja, with ccache where
+# it is present. Environment: GGM_CUDA=AUTO|ON|OFF, GGM_CUDA_ARCHITECTURES (for instance native, or 90a-real).
+ggm_configure() {
+  local dir=$1
+  shift
+  local options=(-G Ninja "-DGGM_CUDA=${GGM_CUDA:-AUTO}")
+  if [ -n "${GGM_CUDA_ARCHITECTURES:-}" ]; then options+=("-DGGM_CUDA_ARCHITECTURES=$GGM_CUDA_ARCHITECTURES"); fi
+  if command -v ccache >/dev/null 2>&1; then
+    options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  fi
+  cmake -S . -B "$dir" "${options[@]}" "$@"
+}
+# Jobs of a build: one a core, but no more than the memory holds at 2 GB a compiler.
+ggm_jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)
+  [ "$memory" -ge 1 ] || memory=1
+  echo $((cores < memory ? cores : memory))
+}
