@@ -1,6 +1,8 @@
 // The log of one handle: a level and a callback (stderr without one). Lines are cut to a fixed length; nothing is allocated.
 #pragma once
 
+#include <cstdint>
+
 #include "ggm/ggm.h"
 
 namespace ggm {

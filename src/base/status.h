@@ -1,5 +1,5 @@
-// Status codes with a text: every function that can fail returns ggm_status_t and leaves its reason in the thread's last-error text.
-// No allocation, no exception. Used by every layer.
+// Status codes with a text: every function that can fail returns ggm_status_t and leaves its reason in the thread's last-error
+// text. No allocation, no exception. Used by every layer.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ const char* last_error();
 const char* status_name(ggm_status_t status);
 
 // Returns from the enclosing function when `expression` is not GGM_STATUS_SUCCESS.
-#define GGM_TRY(expression)                                              \
-  do {                                                                   \
+#define GGM_TRY(expression)                                                \
+  do {                                                                     \
     if (ggm_status_t ggm_try_status = (expression)) return ggm_try_status; \
   } while (0)
 

@@ -50,8 +50,6 @@ constexpr GGM_HD bool is_16bit(Type type) { return type == Type::bfloat16 || typ
 constexpr GGM_HD Type accumulator_of(Type type) { return type == Type::float64 ? Type::float64 : Type::float32; }
 
 enum class IndexType : std::int32_t { none = 0, int32 = GGM_INDEX_INT32, int64 = GGM_INDEX_INT64 };
-constexpr GGM_HD int bytes_of(IndexType type) {
-  return type == IndexType::none ? 0 : type == IndexType::int32 ? 4 : 8;
-}
+constexpr GGM_HD int bytes_of(IndexType type) { return type == IndexType::none ? 0 : type == IndexType::int32 ? 4 : 8; }
 
 }  // namespace ggm

@@ -1,5 +1,5 @@
-// What a backend is: the operations, given a validated problem, its plan, the caller's pointers (already checked) and the workspace.
-// Implemented by src/host and src/cuda, which do not see each other; owned by the handle (src/api).
+// What a backend is: the operations, given a validated problem, its plan, the caller's pointers (already checked) and the
+// workspace. Implemented by src/host and src/cuda, which do not see each other; owned by the handle (src/api).
 #pragma once
 
 #include "base/log.h"

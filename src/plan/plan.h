@@ -18,12 +18,12 @@ inline constexpr int kDotColumns = 64;
 
 // Scratch of the sort that makes routing arrays.
 struct RouteScratch {
-  Region keys;         // uint32 [assignments] local expert of each assignment, `experts` when it has none (CUDA)
-  Region sorted_keys;  // uint32 [assignments] (CUDA)
-  Region values;       // int32 [assignments] assignment numbers (CUDA)
+  Region keys;           // uint32 [assignments] local expert of each assignment, `experts` when it has none (CUDA)
+  Region sorted_keys;    // uint32 [assignments] (CUDA)
+  Region values;         // int32 [assignments] assignment numbers (CUDA)
   Region sorted_values;  // int32 [assignments] (CUDA)
-  Region sort_temp;    // temporary storage of the device-wide sort (CUDA)
-  Region counts;       // int32 [experts + 1] (host)
+  Region sort_temp;      // temporary storage of the device-wide sort (CUDA)
+  Region counts;         // int32 [experts + 1] (host)
 };
 
 // Routing arrays that the library itself made or has checked: everything downstream may trust them.
@@ -73,9 +73,9 @@ struct MoeForwardPlan {
   RowArrays rows;
   RouteScratch scratch;
   GroupTable table;
-  Region products;      // [max_rows, out_features] of forward_product_type: two-step with output by tokens
-  Region sums;          // accumulator type [tokens, out_features]: ordered, when y_type is not the accumulator type
-  Region turns;         // uint16 [tokens, ceil(out_features / kTurnColumns)]: ordered (CUDA)
+  Region products;  // [max_rows, out_features] of forward_product_type: two-step with output by tokens
+  Region sums;      // accumulator type [tokens, out_features]: ordered, when y_type is not the accumulator type
+  Region turns;     // uint16 [tokens, ceil(out_features / kTurnColumns)]: ordered (CUDA)
   Region host_scratch;
   int multiprocessors = 0;
 };
@@ -91,10 +91,13 @@ struct MoeBackwardPlan {
   Region products;  // [max_rows, in_features] of backward_product_type: two-step dx by tokens
   Region sums;      // accumulator type [tokens, in_features]: ordered, when dx_type is not the accumulator type
   Region turns;
-  Region dots;      // accumulator type [max_rows, ceil(in_features / kDotColumns)]: partial sums of d_routing_weights
+  Region dots;  // accumulator type [max_rows, ceil(in_features / kDotColumns)]: partial sums of d_routing_weights
   Region host_scratch;
   int multiprocessors = 0;
 };
+
+// The row_group form sorts rows by group: a routing of rows() tokens with one slot each.
+RouteProblem routing_of_rows(const GemmProblem& problem);
 
 // Each is the support check too: GGM_STATUS_UNSUPPORTED names every kernel that was considered and why it was rejected.
 ggm_status_t make_plan(const RouteProblem& problem, const Device& device, RoutePlan* plan);

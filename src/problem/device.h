@@ -11,10 +11,10 @@ enum class BackendKind : std::int32_t { cuda = GGM_BACKEND_CUDA, host = GGM_BACK
 
 struct Device {
   BackendKind backend = BackendKind::host;
-  int ordinal = 0;                       // CUDA ordinal
-  int capability = 0;                    // 10 * major + minor; 0 on the host
-  int multiprocessors = 1;               // or worker threads on the host
-  int shared_memory_bytes = 0;           // largest dynamic shared memory of a block (opt-in)
+  int ordinal = 0;                                // CUDA ordinal
+  int capability = 0;                             // 10 * major + minor; 0 on the host
+  int multiprocessors = 1;                        // or worker threads on the host
+  int shared_memory_bytes = 0;                    // largest dynamic shared memory of a block (opt-in)
   std::int32_t kernel_family = GGM_KERNELS_AUTO;  // resolved: never AUTO in a handle
 };
 

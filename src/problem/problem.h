@@ -56,7 +56,7 @@ struct GemmArrayProblem {
   Order a_order, b_order;
   Type a_type, b_type, c_type, d_type;
   double alpha, beta;
-  int min_alignment;  // bytes, at least the element's
+  int min_alignment;  // bytes that pointers and leading dimensions keep; 0: the element's
   int sm_limit;
 };
 
@@ -81,7 +81,8 @@ struct MoeProblem {
 enum class PermuteKind { permute, unpermute, unpermute_backward };
 enum class MoeKind { forward, backward };
 
-// Each validates one ABI struct (already of full size) and resolves it; on failure the last-error text names field, value, limit.
+// Each validates one ABI struct (already of full size) and resolves it; on failure the last-error text names field, value,
+// limit.
 ggm_status_t make_problem(const ggm_route_problem_t& in, RouteProblem* out);
 ggm_status_t make_problem(PermuteKind kind, const ggm_permute_problem_t& in, PermuteProblem* out);
 ggm_status_t make_problem(const ggm_grouped_gemm_problem_t& in, GemmProblem* out);

@@ -1,0 +1,202 @@
+// ggm_create, ggm_destroy, ggm_get_info.
+#include "api/handle.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "api/guard.h"
+#include "api/read_struct.h"
+#include "problem/check.h"
+#ifdef GGM_WITH_CUDA
+#include "cuda/cuda_backend.h"
+#endif
+
+namespace ggm::api {
+
+ggm_status_t check_handle(ggm_handle_t handle) {
+  if (handle == nullptr) return fail(GGM_STATUS_INVALID_HANDLE, "handle is NULL");
+  if (handle->alive != ggm_handle::kAlive)
+    return fail(GGM_STATUS_INVALID_HANDLE, "handle = %p is not a live handle of ggm_create", static_cast<void*>(handle));
+  return GGM_STATUS_SUCCESS;
+}
+
+namespace {
+
+void* default_allocate(void*, std::size_t bytes, std::size_t alignment) {
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+void default_deallocate(void*, void* pointer, std::size_t) { std::free(pointer); }
+
+bool is_host_family(std::int32_t family) { return family >= GGM_KERNELS_HOST_PLAIN && family <= GGM_KERNELS_HOST_AVX512; }
+
+ggm_status_t check_params(const ggm_create_params_t& params) {
+  GGM_TRY(check::flags("params.flags", params.flags, GGM_CREATE_CURRENT_DEVICE));
+  GGM_TRY(check::enumeration("params.backend", params.backend, GGM_BACKEND_HOST));
+  GGM_TRY(check::at_least("params.device", params.device, 0));
+  if (params.flags & GGM_CREATE_CURRENT_DEVICE)
+    GGM_TRY(check::unused("params.device", params.device, "GGM_CREATE_CURRENT_DEVICE is set"));
+  if (params.backend == GGM_BACKEND_HOST)
+    GGM_TRY(check::unused("params.device", params.device, "the host backend has no devices"));
+  const std::int32_t family = params.kernel_family;
+  if (family != GGM_KERNELS_AUTO && family != GGM_KERNELS_CUDA_PORTABLE && !is_host_family(family))
+    return fail(GGM_STATUS_INVALID_ENUM, "params.kernel_family = %d; known values are 0, 1 and 16 .. 18 (GGM_KERNELS_*)",
+                family);
+  if ((params.backend == GGM_BACKEND_HOST && family == GGM_KERNELS_CUDA_PORTABLE) ||
+      (params.backend == GGM_BACKEND_CUDA && is_host_family(family)))
+    return fail(GGM_STATUS_INVALID_VALUE, "params.kernel_family = %d does not belong to params.backend = %d", family,
+                params.backend);
+  GGM_TRY(check::enumeration("params.log_level", params.log_level, GGM_LOG_TRACE));
+  GGM_TRY(check::range("params.host_threads", params.host_threads, 0, 1024));
+  GGM_TRY(check::unused("params.reserved", params.reserved, "it is reserved"));
+  if ((params.allocate == nullptr) != (params.deallocate == nullptr))
+    return fail(GGM_STATUS_NULL_POINTER, "params.%s is NULL; allocate and deallocate are given together or not at all",
+                params.allocate ? "deallocate" : "allocate");
+  return GGM_STATUS_SUCCESS;
+}
+
+// The two variables of the environment, for debugging; they never override a value that the program gave.
+void apply_environment(ggm_create_params_t* params) {
+  static constexpr const char* kLevels[] = {"off", "error", "plan", "trace"};
+  if (const char* level = std::getenv("GGM_LOG"); level && params->log_level == GGM_LOG_OFF) {
+    for (std::int32_t i = 0; i < 4; ++i)
+      if (std::strcmp(level, kLevels[i]) == 0) params->log_level = i;
+  }
+  struct Name {
+    const char* text;
+    std::int32_t family;
+  };
+  static constexpr Name kNames[] = {{"portable", GGM_KERNELS_CUDA_PORTABLE},
+                                    {"plain", GGM_KERNELS_HOST_PLAIN},
+                                    {"avx2", GGM_KERNELS_HOST_AVX2},
+                                    {"avx512", GGM_KERNELS_HOST_AVX512}};
+  const char* kernel = std::getenv("GGM_FORCE_KERNEL");
+  if (kernel == nullptr || params->kernel_family != GGM_KERNELS_AUTO) return;
+  for (const Name& name : kNames) {
+    const bool fits =
+        params->backend == GGM_BACKEND_AUTO || (params->backend == GGM_BACKEND_HOST) == is_host_family(name.family);
+    if (fits && std::strcmp(kernel, name.text) == 0) params->kernel_family = name.family;
+  }
+}
+
+ggm_status_t create_cuda(const ggm_create_params_t& params, ggm_handle* handle) {
+#ifdef GGM_WITH_CUDA
+  const int ordinal = params.flags & GGM_CREATE_CURRENT_DEVICE ? -1 : params.device;
+  GGM_TRY(cuda::describe_device(params.kernel_family, ordinal, &handle->device));
+  handle->backend_storage_bytes = cuda::backend_bytes();
+  handle->backend_storage = handle->allocator.allocate(handle->allocator.user, handle->backend_storage_bytes, 64);
+  if (handle->backend_storage == nullptr)
+    return fail(GGM_STATUS_OUT_OF_MEMORY, "the allocator gave no %zu bytes for the backend", handle->backend_storage_bytes);
+  return cuda::make_backend(handle->device, handle->log, handle->backend_storage, &handle->backend);
+#else
+  (void)params;
+  (void)handle;
+  return fail(GGM_STATUS_BACKEND_UNAVAILABLE,
+              "params.backend = GGM_BACKEND_CUDA, but this library was built without CUDA (GGM_CUDA=OFF)");
+#endif
+}
+
+ggm_status_t create_host(const ggm_create_params_t& params, ggm_handle* handle) {
+  GGM_TRY(host::describe_device(params.kernel_family, params.host_threads, &handle->device));
+  return host::make_backend(handle->device, handle->log, handle->allocator, &handle->backend);
+}
+
+// AUTO: CUDA where this build and this machine have it. A family pins its own backend.
+ggm_status_t create_backend(const ggm_create_params_t& params, ggm_handle* handle) {
+  if (params.backend == GGM_BACKEND_CUDA || params.kernel_family == GGM_KERNELS_CUDA_PORTABLE)
+    return create_cuda(params, handle);
+  if (params.backend == GGM_BACKEND_HOST || is_host_family(params.kernel_family)) return create_host(params, handle);
+#ifdef GGM_WITH_CUDA
+  Device device;
+  const int ordinal = params.flags & GGM_CREATE_CURRENT_DEVICE ? -1 : params.device;
+  if (cuda::describe_device(params.kernel_family, ordinal, &device) == GGM_STATUS_SUCCESS) return create_cuda(params, handle);
+  handle->log.line(GGM_LOG_PLAN, "create: no CUDA device (%s): host backend", last_error());
+#endif
+  return create_host(params, handle);
+}
+
+void release(ggm_handle* handle) {
+  const host::Allocator allocator = handle->allocator;
+  if (handle->backend != nullptr) {
+    if (handle->device.backend == BackendKind::host) {
+      host::destroy_backend(handle->backend, allocator);
+    } else {
+#ifdef GGM_WITH_CUDA
+      cuda::destroy_backend(handle->backend);
+#endif
+    }
+  }
+  if (handle->backend_storage) allocator.deallocate(allocator.user, handle->backend_storage, handle->backend_storage_bytes);
+  handle->alive = 0;
+  handle->~ggm_handle();
+  allocator.deallocate(allocator.user, handle, sizeof(ggm_handle));
+}
+
+ggm_status_t create(const ggm_create_params_t* user_params, ggm_handle_t* out) {
+  if (out == nullptr) return fail(GGM_STATUS_NULL_POINTER, "handle is NULL");
+  *out = nullptr;
+  ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+  if (user_params != nullptr) GGM_TRY(read_struct("params", user_params, sizeof(ggm_create_params_t), &params));
+  GGM_TRY(check_params(params));
+  apply_environment(&params);
+
+  host::Allocator allocator{params.allocate, params.deallocate, params.allocator_user};
+  if (allocator.allocate == nullptr) allocator = {default_allocate, default_deallocate, nullptr};
+  void* memory = allocator.allocate(allocator.user, sizeof(ggm_handle), alignof(ggm_handle) < 64 ? 64 : alignof(ggm_handle));
+  if (memory == nullptr)
+    return fail(GGM_STATUS_OUT_OF_MEMORY, "the allocator gave no %zu bytes for the handle", sizeof(ggm_handle));
+  auto* handle = new (memory) ggm_handle;
+  handle->allocator = allocator;
+  handle->log = Log{params.log_level, params.log, params.log_user};
+  const ggm_status_t status = create_backend(params, handle);
+  if (status != GGM_STATUS_SUCCESS) {
+    handle->log.line(GGM_LOG_ERROR, "create: %s: %s", status_name(status), last_error());
+    release(handle);
+    return status;
+  }
+  *out = handle;
+  return GGM_STATUS_SUCCESS;
+}
+
+ggm_status_t get_info(ggm_handle_t handle, ggm_info_t* info) {
+  GGM_TRY(check_handle(handle));
+  ggm_info_t known;
+  GGM_TRY(read_struct("info", static_cast<const ggm_info_t*>(info), sizeof(ggm_info_t), &known));
+  const Device& device = handle->device;
+  const std::uint32_t size = info->struct_size;
+  known = ggm_info_t{size,
+                     static_cast<std::int32_t>(device.backend),
+                     device.ordinal,
+                     device.kernel_family,
+                     device.capability,
+                     device.multiprocessors,
+                     device.shared_memory_bytes,
+                     GGM_WORKSPACE_ALIGNMENT};
+  std::memcpy(info, &known, sizeof known);
+  return GGM_STATUS_SUCCESS;
+}
+
+}  // namespace
+}  // namespace ggm::api
+
+extern "C" {
+
+GGM_API ggm_status_t ggm_create(const ggm_create_params_t* params, ggm_handle_t* handle) {
+  const ggm_status_t status = ggm::api::guard("ggm_create", [&] { return ggm::api::create(params, handle); });
+  return status;
+}
+
+GGM_API ggm_status_t ggm_destroy(ggm_handle_t handle) {
+  if (handle == nullptr) return GGM_STATUS_SUCCESS;
+  return ggm::api::guard("ggm_destroy", [&]() -> ggm_status_t {
+    GGM_TRY(ggm::api::check_handle(handle));
+    ggm::api::release(handle);
+    return GGM_STATUS_SUCCESS;
+  });
+}
+
+GGM_API ggm_status_t ggm_get_info(ggm_handle_t handle, ggm_info_t* info) {
+  return ggm::api::guard("ggm_get_info", [&] { return ggm::api::get_info(handle, info); });
+}
+
+}  // extern "C"

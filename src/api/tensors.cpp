@@ -1,0 +1,92 @@
+#include "api/tensors.h"
+
+#include "ggm/ggm.h"
+
+namespace ggm::api {
+namespace {
+
+// Whether two tensors of the same row pitch lie side by side in one wider matrix, as two column ranges do: their address ranges
+// meet, their elements do not.
+bool side_by_side(const Cover& a, const char* a_begin, const Cover& b, const char* b_begin) {
+  const std::int64_t pitch = a.ld * a.element_bytes;
+  const auto regular = [&](const Cover& c) {
+    return c.ld * c.element_bytes == pitch && c.stride * c.element_bytes % pitch == 0;
+  };
+  if (pitch <= 0 || !regular(a) || !regular(b)) return false;
+  std::int64_t shift = (b_begin - a_begin) % pitch;
+  if (shift < 0) shift += pitch;
+  return shift >= a.columns * a.element_bytes && shift + b.columns * b.element_bytes <= pitch;
+}
+
+}  // namespace
+
+ggm_status_t TensorList::add(const char* name, const void* pointer, Cover cover, Access access) {
+  if (pointer == nullptr || cover.empty()) return GGM_STATUS_SUCCESS;
+  if (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<unsigned>(cover.element_bytes) != 0)
+    return fail(GGM_STATUS_MISALIGNED, "%s = %p; must be aligned to its element, %d bytes", name, pointer, cover.element_bytes);
+  if (count_ == kCapacity) return fail(GGM_STATUS_INTERNAL_ERROR, "more than %d tensors in one call", kCapacity);
+  entries_[count_++] = {name, static_cast<const char*>(pointer), cover, access};
+  return GGM_STATUS_SUCCESS;
+}
+
+ggm_status_t TensorList::required(const char* name, const void* pointer, Cover cover, Access access) {
+  if (pointer == nullptr && !cover.empty())
+    return fail(GGM_STATUS_NULL_POINTER, "%s is NULL; it must hold %lld bytes", name, static_cast<long long>(cover.bytes()));
+  return add(name, pointer, cover, access);
+}
+
+ggm_status_t TensorList::typed(const char* name, const void* pointer, const char* type_field, std::int32_t type, Cover cover,
+                               Access access) {
+  if (type == 0) {
+    if (pointer == nullptr) return GGM_STATUS_SUCCESS;
+    return fail(GGM_STATUS_TYPE_MISMATCH, "%s = %p is given, but %s = 0; name its type or pass NULL", name, pointer,
+                type_field);
+  }
+  if (pointer == nullptr && !cover.empty())
+    return fail(GGM_STATUS_TYPE_MISMATCH, "%s is NULL, but %s = %d; it must hold %lld bytes", name, type_field, type,
+                static_cast<long long>(cover.bytes()));
+  return add(name, pointer, cover, access);
+}
+
+ggm_status_t TensorList::optional(const char* name, const void* pointer, Cover cover, Access access) {
+  return add(name, pointer, cover, access);
+}
+
+ggm_status_t TensorList::absent(const char* name, const void* pointer, const char* because) {
+  if (pointer == nullptr) return GGM_STATUS_SUCCESS;
+  return fail(GGM_STATUS_TYPE_MISMATCH, "%s = %p; must be NULL: %s", name, pointer, because);
+}
+
+ggm_status_t TensorList::check_pair(const Entry& a, const Entry& b) const {
+  const char* a_end = a.begin + a.cover.bytes();
+  const char* b_end = b.begin + b.cover.bytes();
+  if (a.begin >= b_end || b.begin >= a_end) return GGM_STATUS_SUCCESS;
+  if (side_by_side(a.cover, a.begin, b.cover, b.begin)) return GGM_STATUS_SUCCESS;
+  return fail(GGM_STATUS_ALIASING, "%s [%p, %p) overlaps %s [%p, %p); they must be apart", a.name,
+              static_cast<const void*>(a.begin), static_cast<const void*>(a_end), b.name, static_cast<const void*>(b.begin),
+              static_cast<const void*>(b_end));
+}
+
+ggm_status_t TensorList::finish(void* workspace, std::size_t workspace_bytes, std::int64_t needed_bytes) {
+  const auto needed = static_cast<std::size_t>(needed_bytes);
+  if (workspace_bytes < needed)
+    return fail(GGM_STATUS_WORKSPACE_TOO_SMALL, "workspace_bytes = %zu; this problem needs %zu", workspace_bytes, needed);
+  if (needed > 0) {
+    if (workspace == nullptr) return fail(GGM_STATUS_NULL_POINTER, "workspace is NULL; this problem needs %zu bytes", needed);
+    if (reinterpret_cast<std::uintptr_t>(workspace) % GGM_WORKSPACE_ALIGNMENT != 0)
+      return fail(GGM_STATUS_MISALIGNED, "workspace = %p; must be aligned to %d bytes", workspace, GGM_WORKSPACE_ALIGNMENT);
+    GGM_TRY(add("workspace", workspace, vector(needed_bytes, 1), Access::write));
+  }
+  for (int i = 0; i < count_; ++i) {
+    for (int j = i + 1; j < count_; ++j) {
+      const Entry& a = entries_[i];
+      const Entry& b = entries_[j];
+      if (a.access == Access::read && b.access == Access::read) continue;
+      if (a.name == same_input_ && b.name == same_output_ && a.begin == b.begin) continue;
+      GGM_TRY(check_pair(a, b));
+    }
+  }
+  return GGM_STATUS_SUCCESS;
+}
+
+}  // namespace ggm::api

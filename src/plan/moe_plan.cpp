@@ -1,0 +1,105 @@
+// Plans of the fused operations.
+#include "base/status.h"
+#include "plan/book.h"
+#include "plan/choose.h"
+
+namespace ggm {
+namespace {
+
+// AUTO takes two-step: a second pass over the rows costs less than waiting for turns wherever rows are gathered. The choice may
+// not depend on the number of tokens, or the workspace would not be monotone in it.
+bool resolve_ordered(const MoeProblem& problem, bool by_tokens) { return by_tokens && problem.combine == GGM_COMBINE_ORDERED; }
+
+ProductShape row_product(const MoeProblem& problem, bool ordered) {
+  ProductShape shape{};
+  shape.type = problem.x_type;
+  shape.groups = problem.routing.experts;
+  shape.rows = shape.max_rows = problem.routing.max_rows;
+  shape.ordered = ordered;
+  return shape;
+}
+
+struct CombineRegions {
+  Region products, sums, turns;
+};
+
+// What the combine of a result [tokens, columns] needs.
+CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_t columns, Type product, Type result,
+                            const Device& device, Ledger* ledger) {
+  CombineRegions regions;
+  if (!ordered) {
+    regions.products = ledger->book(Checked(problem.routing.max_rows) * Checked(columns), bytes_of(product));
+    return regions;
+  }
+  const Type accumulator = accumulator_of(problem.x_type);
+  const Checked tokens = problem.routing.tokens;
+  if (result != accumulator) regions.sums = ledger->book(tokens * Checked(columns), bytes_of(accumulator));
+  if (device.backend == BackendKind::cuda) regions.turns = ledger->book(tokens * Checked(ceil_div(columns, kTurnColumns)), 2);
+  return regions;
+}
+
+}  // namespace
+
+ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwardPlan* plan) {
+  *plan = MoeForwardPlan{};
+  Ledger ledger;
+  const bool cuda = device.backend == BackendKind::cuda;
+  const bool by_tokens = !problem.output_grouped;
+  plan->ordered = resolve_ordered(problem, by_tokens);
+  if (cuda) GGM_TRY(choose_kernel(row_product(problem, plan->ordered), device, &plan->kernel));
+  plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
+  if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
+  plan->table = book_groups(problem.routing.experts, device, &ledger);
+  if (by_tokens) {
+    const CombineRegions combine = book_combine(problem, plan->ordered, problem.out_features, problem.forward_product_type,
+                                                problem.y_type, device, &ledger);
+    plan->products = combine.products;
+    plan->sums = combine.sums;
+    plan->turns = combine.turns;
+  }
+  plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
+  plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
+  return close_ledger(ledger, &plan->workspace_bytes);
+}
+
+ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackwardPlan* plan) {
+  *plan = MoeBackwardPlan{};
+  Ledger ledger;
+  const bool cuda = device.backend == BackendKind::cuda;
+  const bool dx = problem.wants(GGM_GRADIENT_X), dw = problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS);
+  const bool by_tokens = dx && !problem.input_grouped;
+  plan->ordered = resolve_ordered(problem, by_tokens);
+  plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
+  if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
+  if (dx || dw) {
+    if (cuda) GGM_TRY(choose_kernel(row_product(problem, plan->ordered), device, &plan->dx_kernel));
+    plan->dx_table = book_groups(problem.routing.experts, device, &ledger);
+  }
+  if (by_tokens) {
+    const CombineRegions combine = book_combine(problem, plan->ordered, problem.in_features, problem.backward_product_type,
+                                                problem.dx_type, device, &ledger);
+    plan->products = combine.products;
+    plan->sums = combine.sums;
+    plan->turns = combine.turns;
+  }
+  if (dw) {
+    const Checked blocks = ceil_div(problem.in_features, kDotColumns);
+    plan->dots = ledger.book(Checked(problem.routing.max_rows) * blocks, bytes_of(accumulator_of(problem.x_type)));
+  }
+  if (problem.wants(GGM_GRADIENT_WEIGHT)) {
+    if (cuda) {
+      ProductShape shape{};
+      shape.type = problem.x_type;
+      shape.groups = problem.routing.experts;
+      shape.max_rows = problem.weight_order == Order::inner_contiguous ? problem.out_features : problem.in_features;
+      shape.rows = shape.max_rows * shape.groups;  // below 2^31 * 2^16
+      GGM_TRY(choose_kernel(shape, device, &plan->d_weight_kernel));
+    }
+    plan->d_weight_table = book_groups(problem.routing.experts, device, &ledger);
+  }
+  plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
+  plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
+  return close_ledger(ledger, &plan->workspace_bytes);
+}
+
+}  // namespace ggm
