@@ -1,0 +1,72 @@
+// Comparing outputs with references: bit for bit, or by the relative Frobenius norm.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/tensor.h"
+
+namespace ggm_test {
+
+// "" when every element has exactly the bits of `expected` (packed, rounded to the tensor's type; any NaN equals any NaN), else
+// the first difference. -0.0 and +0.0 differ.
+inline std::string difference(const Tensor& tensor, const std::vector<double>& expected) {
+  const Shape& s = tensor.shape();
+  std::size_t i = 0;
+  if (expected.size() != static_cast<std::size_t>(tensor.size())) return tensor.name() + ": the reference has another size";
+  for (std::int64_t b = 0; b < s.batches; ++b)
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t c = 0; c < s.columns; ++c, ++i) {
+        const std::uint64_t want = encode(tensor.type(), expected[i]), got = tensor.bits(b, r, c);
+        if (want == got) continue;
+        const double got_value = decode(tensor.type(), got);
+        if (std::isnan(expected[i]) && std::isnan(got_value)) continue;
+        std::ostringstream text;
+        text.precision(17);
+        text << tensor.name() << "[" << b << "," << r << "," << c << "] = " << got_value << " (bits " << std::hex << got
+             << std::dec << "), expected " << expected[i] << " (bits " << std::hex << want << ")";
+        return text.str();
+      }
+  return "";
+}
+
+// The same against bits, for outputs that keep their initial content.
+inline std::string difference_bits(const Tensor& tensor, const std::vector<std::uint64_t>& expected) {
+  const std::vector<std::uint64_t> got = tensor.all_bits();
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (i >= expected.size() || got[i] != expected[i]) {
+      std::ostringstream text;
+      text << tensor.name() << " element " << i << ": bits " << std::hex << got[i] << ", expected "
+           << (i < expected.size() ? expected[i] : 0);
+      return text.str();
+    }
+  return "";
+}
+
+// ||got - want|| / ||want|| in the Frobenius norm; infinite when something is not finite. 0 for two zero matrices.
+inline double relative_error(const std::vector<double>& got, const std::vector<double>& want) {
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    if (!std::isfinite(got[i])) return INFINITY;
+    error += (got[i] - want[i]) * (got[i] - want[i]);
+    norm += want[i] * want[i];
+  }
+  return error == 0 ? 0 : norm == 0 ? INFINITY : std::sqrt(error / norm);
+}
+
+// The limits of the relative error for random data. `inner` is the length of the sums.
+inline double product_limit(std::int32_t in, std::int32_t out, std::int64_t inner) {
+  const double length = static_cast<double>(inner);
+  if (in == GGM_TYPE_FLOAT64) return 1e-13;
+  if (in == GGM_TYPE_FLOAT32) return 2e-6 * std::sqrt(std::fmax(1.0, length / 4096));
+  return out == GGM_TYPE_FLOAT32 ? 2e-5 * std::fmax(1.0, length / 16384) : 2e-3;
+}
+// y and dx of the fused operations, d_weight of 16-bit inputs against plain float64.
+inline double fused_limit(std::int32_t in, std::int32_t out, std::int64_t inner) {
+  return is_16bit(in) && out != GGM_TYPE_FLOAT32 ? 2.6e-3 : product_limit(in, out, inner);
+}
+
+}  // namespace ggm_test
