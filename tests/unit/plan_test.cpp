@@ -1,0 +1,234 @@
+// src/plan on faked devices of every capability: kernel choice, workspace, limits. Pure, so no GPU is needed.
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "plan/choose.h"
+#include "support/test.h"
+
+using namespace ggm;
+
+namespace {
+
+// Capability and the largest dynamic shared memory of a block, CUDA C++ Programming Guide, table of technical specifications.
+struct Card {
+  int capability, shared_kib;
+};
+constexpr Card kCards[] = {{80, 163}, {86, 99}, {87, 163}, {89, 99}, {90, 227}, {100, 227}, {103, 227}, {120, 99}, {121, 99}};
+
+Device card(const Card& c, int multiprocessors = 132) {
+  Device d;
+  d.backend = BackendKind::cuda;
+  d.capability = c.capability;
+  d.shared_memory_bytes = c.shared_kib * 1024;
+  d.multiprocessors = multiprocessors;
+  d.kernel_family = GGM_KERNELS_CUDA_PORTABLE;
+  return d;
+}
+
+Device host(int threads = 2) {
+  Device d;
+  d.multiprocessors = threads;
+  d.kernel_family = GGM_KERNELS_HOST_PLAIN;
+  return d;
+}
+
+ggm_moe_problem_t moe(std::int64_t tokens, std::int32_t type = GGM_TYPE_BFLOAT16) {
+  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
+  p.tokens = tokens;
+  p.top_k = 8;
+  p.experts = 64;
+  p.in_features = 2048;
+  p.out_features = 1024;
+  p.id_type = GGM_INDEX_INT32;
+  p.routing_weight_type = GGM_TYPE_FLOAT32;
+  p.x_type = p.weight_type = type;
+  p.weight_order = GGM_ORDER_NK;
+  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS;
+  return p;
+}
+
+template <typename Plan>
+Plan plan_moe(MoeKind kind, const ggm_moe_problem_t& in, const Device& device) {
+  MoeProblem problem;
+  GGM_REQUIRE_OK(make_problem(kind, in, &problem));
+  Plan plan;
+  GGM_REQUIRE_OK(make_plan(problem, device, &plan));
+  return plan;
+}
+
+struct Booked {
+  std::int64_t begin, end;
+};
+
+void add(const Region& r, std::vector<Booked>* all) {
+  if (r.bytes > 0) all->push_back({r.offset, r.offset + r.bytes});
+}
+void add(const RowArrays& r, std::vector<Booked>* all) {
+  for (const Region& x : {r.group_offsets, r.row_assignment, r.assignment_row, r.row_token, r.row_weight, r.row_turn})
+    add(x, all);
+}
+void add(const RouteScratch& s, std::vector<Booked>* all) {
+  for (const Region& x : {s.keys, s.sorted_keys, s.values, s.sorted_values, s.sort_temp, s.counts}) add(x, all);
+}
+void add(const GroupTable& t, std::vector<Booked>* all) {
+  for (const Region& x : {t.groups, t.tile_offsets, t.tile_counter}) add(x, all);
+}
+std::vector<Booked> regions(const MoeForwardPlan& p) {
+  std::vector<Booked> all;
+  add(p.rows, &all), add(p.scratch, &all), add(p.table, &all);
+  for (const Region& x : {p.products, p.sums, p.turns, p.host_scratch}) add(x, &all);
+  return all;
+}
+std::vector<Booked> regions(const MoeBackwardPlan& p) {
+  std::vector<Booked> all;
+  add(p.rows, &all), add(p.scratch, &all), add(p.dx_table, &all), add(p.d_weight_table, &all);
+  for (const Region& x : {p.products, p.sums, p.turns, p.dots, p.host_scratch}) add(x, &all);
+  return all;
+}
+
+void require_apart(std::vector<Booked> all, std::int64_t total) {
+  std::sort(all.begin(), all.end(), [](const Booked& a, const Booked& b) { return a.begin < b.begin; });
+  std::int64_t end = 0;
+  for (const Booked& b : all) {
+    REQUIRE(b.begin >= end);
+    REQUIRE(b.begin % GGM_WORKSPACE_ALIGNMENT == 0);
+    end = b.end;
+  }
+  REQUIRE(end <= total);
+  REQUIRE(total - end < GGM_WORKSPACE_ALIGNMENT);
+}
+
+}  // namespace
+
+TEST_CASE("kernel table: every card from 8.0 on has a kernel for every type, and only kernels that fit", "[host]") {
+  for (const Card& c : kCards) {
+    for (const TypeRow& type : kTypes) {
+      for (std::int64_t rows : {0, 1, 16, 100, 1000, 1000000}) {
+        for (bool ordered : {false, true}) {
+          INFO("capability " << c.capability << ", " << type.name << ", " << rows << " rows, ordered " << ordered);
+          int kernel = -1;
+          GGM_REQUIRE_OK(choose_kernel({type.type, 8, rows, rows, ordered}, card(c), &kernel));
+          const GemmKernel& k = kGemmKernels[kernel];
+          CHECK(k.shared_bytes <= c.shared_kib * 1024);
+          CHECK(k.min_capability <= c.capability);
+          CHECK(k.math == math_of(type.type));
+          if (ordered) CHECK(k.tile_n == kTurnColumns);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("kernel choice: small groups take small row tiles, large groups the largest", "[host]") {
+  for (Type type : {Type::float32, Type::bfloat16, Type::float16}) {
+    int few = -1, many = -1;
+    GGM_REQUIRE_OK(choose_kernel({type, 64, 512, 512, false}, card({90, 227}), &few));
+    GGM_REQUIRE_OK(choose_kernel({type, 64, 262144, 262144, false}, card({90, 227}), &many));
+    CHECK(kGemmKernels[few].tile_m >= 8);
+    CHECK(kGemmKernels[few].tile_m < kGemmKernels[many].tile_m);
+    for (const GemmKernel& k : kGemmKernels)
+      if (k.math == math_of(type)) CHECK(k.tile_m <= kGemmKernels[many].tile_m);
+  }
+}
+
+TEST_CASE("kernel choice: a card without enough shared memory or capability is refused, every kernel with its reason",
+          "[host]") {
+  int kernel = -1;
+  Device small = card({90, 227});
+  small.shared_memory_bytes = 1024;
+  REQUIRE(choose_kernel({Type::bfloat16, 8, 100, 100, false}, small, &kernel) == GGM_STATUS_UNSUPPORTED);
+  const std::string text = last_error();
+  for (const GemmKernel& k : kGemmKernels) CHECK(text.find(k.name) != std::string::npos);
+  CHECK(text.find("shared memory") != std::string::npos);
+  REQUIRE(choose_kernel({Type::float32, 8, 100, 100, false}, card({75, 64}), &kernel) == GGM_STATUS_UNSUPPORTED);
+  CHECK(std::string(last_error()).find("capability too low") != std::string::npos);
+}
+
+TEST_CASE("workspace: regions are aligned, apart and fill the ledger, for both directions, combines and backends", "[host]") {
+  for (const Device& device : {host(), card({80, 163}), card({90, 227})}) {
+    for (std::int32_t combine : {GGM_COMBINE_AUTO, GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
+      for (std::int32_t rows : {GGM_ROWS_TOKENS, GGM_ROWS_GROUPED}) {
+        ggm_moe_problem_t p = moe(777);
+        p.combine = combine;
+        p.input_rows = p.output_rows = rows;
+        const auto forward = plan_moe<MoeForwardPlan>(MoeKind::forward, p, device);
+        require_apart(regions(forward), forward.workspace_bytes);
+        const auto backward = plan_moe<MoeBackwardPlan>(MoeKind::backward, p, device);
+        require_apart(regions(backward), backward.workspace_bytes);
+      }
+    }
+  }
+}
+
+TEST_CASE("workspace: monotone in tokens, rows and max_rows", "[host]") {
+  for (const Device& device : {host(), card({86, 99}), card({90, 227})}) {
+    for (std::int32_t combine : {GGM_COMBINE_AUTO, GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
+      std::int64_t forward_before = 0, backward_before = 0;
+      for (std::int64_t tokens : {0, 1, 2, 3, 7, 16, 33, 64, 127, 128, 129, 500, 1000, 4096, 5000, 32768, 100000}) {
+        ggm_moe_problem_t p = moe(tokens);
+        p.combine = combine;
+        const std::int64_t forward = plan_moe<MoeForwardPlan>(MoeKind::forward, p, device).workspace_bytes;
+        const std::int64_t backward = plan_moe<MoeBackwardPlan>(MoeKind::backward, p, device).workspace_bytes;
+        INFO("tokens " << tokens << ", combine " << combine);
+        CHECK(forward >= forward_before);
+        CHECK(backward >= backward_before);
+        forward_before = forward, backward_before = backward;
+        p.max_rows = tokens * 4 + 1;
+        CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, device).workspace_bytes <= forward);
+      }
+    }
+  }
+}
+
+TEST_CASE("workspace: ordered forward stays within its bound on CUDA", "[host]") {
+  for (std::int64_t tokens : {1, 64, 4096, 32768}) {
+    for (std::int32_t y : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT32}) {
+      ggm_moe_problem_t p = moe(tokens);
+      p.combine = GGM_COMBINE_ORDERED;
+      p.y_type = y;
+      const std::int64_t bytes = plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227})).workspace_bytes;
+      const std::int64_t bound = 64 * tokens * p.top_k + tokens * ((p.out_features + 63) / 64) + (1 << 20) +
+                                 (y == GGM_TYPE_BFLOAT16 ? 4 * tokens * p.out_features : 0);
+      CHECK(bytes <= bound);
+    }
+  }
+}
+
+TEST_CASE("workspace: the forward never holds [T*top_k, K], and grouped output needs no [T*top_k, N]", "[host]") {
+  ggm_moe_problem_t p = moe(4096);
+  p.in_features = 1 << 20;
+  p.out_features = 8;
+  CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227})).workspace_bytes < 64 * p.tokens * p.top_k + (1 << 20));
+  p.in_features = 8;
+  p.out_features = 1 << 20;
+  p.output_rows = GGM_ROWS_GROUPED;
+  CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227})).workspace_bytes < 64 * p.tokens * p.top_k + (1 << 20));
+}
+
+TEST_CASE("workspace: a size beyond 64 bits is an overflow, not a wrap", "[host]") {
+  ggm_moe_problem_t p = moe(GGM_MAX_ROWS / 8, GGM_TYPE_FLOAT32);
+  p.in_features = 1;
+  p.out_features = GGM_MAX_ROWS;
+  MoeProblem problem;
+  GGM_REQUIRE_OK(make_problem(MoeKind::forward, p, &problem));
+  MoeForwardPlan plan;
+  // [2^31, 2^31] float32 is 2^64 bytes.
+  REQUIRE(make_plan(problem, card({90, 227}), &plan) == GGM_STATUS_OVERFLOW);
+}
+
+TEST_CASE("plan: the multiprocessors of a call are the limit or the card", "[host]") {
+  for (std::int32_t limit : {0, 1, 16, 132, 1000}) {
+    ggm_moe_problem_t p = moe(64);
+    p.sm_limit = limit;
+    const auto plan = plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227}));
+    CHECK(plan.multiprocessors == (limit == 0 || limit > 132 ? 132 : limit));
+    const auto unlimited = plan_moe<MoeForwardPlan>(MoeKind::forward, moe(64), card({90, 227}));
+    CHECK(plan.kernel == unlimited.kernel);
+    CHECK(plan.workspace_bytes == unlimited.workspace_bytes);
+  }
+}

@@ -1,0 +1,92 @@
+// src/api/tensors.h: presence, alignment, overlap.
+#include "api/tensors.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/test.h"
+
+using namespace ggm;
+using api::Access;
+using api::matrix;
+using api::TensorList;
+
+namespace {
+
+struct Memory {
+  alignas(256) char bytes[8192];
+};
+
+}  // namespace
+
+TEST_CASE("tensors: what is required, typed, optional or absent", "[host]") {
+  Memory m;
+  TensorList list;
+  const api::Cover cover = matrix(4, 8, 8, Type::float32);
+  CHECK(list.required("x", nullptr, cover, Access::read) == GGM_STATUS_NULL_POINTER);
+  CHECK(list.required("x", nullptr, matrix(0, 8, 8, Type::float32), Access::read) == GGM_STATUS_SUCCESS);
+  CHECK(list.typed("bias", m.bytes, "bias_type", 0, cover, Access::read) == GGM_STATUS_TYPE_MISMATCH);
+  CHECK(list.typed("bias", nullptr, "bias_type", 1, cover, Access::read) == GGM_STATUS_TYPE_MISMATCH);
+  CHECK(list.typed("bias", nullptr, "bias_type", 0, cover, Access::read) == GGM_STATUS_SUCCESS);
+  CHECK(list.absent("ids", m.bytes, "why") == GGM_STATUS_TYPE_MISMATCH);
+  CHECK(std::string(last_error()).find("why") != std::string::npos);
+  CHECK(list.optional("faults", m.bytes + 2, api::vector(8, 4), Access::write) == GGM_STATUS_MISALIGNED);
+}
+
+TEST_CASE("tensors: an output may overlap nothing, inputs may overlap each other", "[host]") {
+  Memory m;
+  const api::Cover cover = matrix(4, 8, 8, Type::float32);  // 128 bytes
+  TensorList inputs;
+  REQUIRE(inputs.required("a", m.bytes, cover, Access::read) == GGM_STATUS_SUCCESS);
+  REQUIRE(inputs.required("b", m.bytes + 64, cover, Access::read) == GGM_STATUS_SUCCESS);
+  CHECK(inputs.finish(nullptr, 0, 0) == GGM_STATUS_SUCCESS);
+
+  TensorList touching = inputs;
+  REQUIRE(touching.required("d", m.bytes + 192, cover, Access::write) == GGM_STATUS_SUCCESS);
+  CHECK(touching.finish(nullptr, 0, 0) == GGM_STATUS_SUCCESS);
+
+  TensorList overlapping = inputs;
+  REQUIRE(overlapping.required("d", m.bytes + 188, cover, Access::write) == GGM_STATUS_SUCCESS);
+  CHECK(overlapping.finish(nullptr, 0, 0) == GGM_STATUS_ALIASING);
+}
+
+TEST_CASE("tensors: column ranges of one wider matrix are apart", "[host]") {
+  Memory m;
+  const api::Cover half = matrix(4, 16, 8, Type::float32);
+  TensorList side;
+  REQUIRE(side.required("x", m.bytes, half, Access::read) == GGM_STATUS_SUCCESS);
+  REQUIRE(side.required("y", m.bytes + 32, half, Access::write) == GGM_STATUS_SUCCESS);
+  CHECK(side.finish(nullptr, 0, 0) == GGM_STATUS_SUCCESS);
+
+  TensorList left;  // the same, with y before x
+  REQUIRE(left.required("x", m.bytes + 32, half, Access::read) == GGM_STATUS_SUCCESS);
+  REQUIRE(left.required("y", m.bytes, half, Access::write) == GGM_STATUS_SUCCESS);
+  CHECK(left.finish(nullptr, 0, 0) == GGM_STATUS_SUCCESS);
+
+  TensorList crossing;
+  REQUIRE(crossing.required("x", m.bytes, half, Access::read) == GGM_STATUS_SUCCESS);
+  REQUIRE(crossing.required("y", m.bytes + 28, half, Access::write) == GGM_STATUS_SUCCESS);
+  CHECK(crossing.finish(nullptr, 0, 0) == GGM_STATUS_ALIASING);
+}
+
+TEST_CASE("tensors: C may be D, exactly, and the workspace may be nothing", "[host]") {
+  Memory m;
+  const api::Cover cover = matrix(4, 8, 8, Type::float32);
+  TensorList same;
+  same.allow_same("c", "d");
+  REQUIRE(same.required("c", m.bytes, cover, Access::read) == GGM_STATUS_SUCCESS);
+  REQUIRE(same.required("d", m.bytes, cover, Access::write) == GGM_STATUS_SUCCESS);
+  CHECK(TensorList(same).finish(nullptr, 0, 0) == GGM_STATUS_SUCCESS);
+  CHECK(TensorList(same).finish(m.bytes + 256, 1024, 1024) == GGM_STATUS_SUCCESS);
+  CHECK(TensorList(same).finish(m.bytes + 256, 1023, 1024) == GGM_STATUS_WORKSPACE_TOO_SMALL);
+  CHECK(TensorList(same).finish(nullptr, 1024, 1024) == GGM_STATUS_NULL_POINTER);
+  CHECK(TensorList(same).finish(m.bytes + 128, 1024, 1024) == GGM_STATUS_MISALIGNED);
+  CHECK(TensorList(same).finish(m.bytes, 1024, 64) == GGM_STATUS_ALIASING);
+
+  TensorList shifted;
+  shifted.allow_same("c", "d");
+  REQUIRE(shifted.required("c", m.bytes, cover, Access::read) == GGM_STATUS_SUCCESS);
+  REQUIRE(shifted.required("d", m.bytes + 4, cover, Access::write) == GGM_STATUS_SUCCESS);
+  CHECK(shifted.finish(nullptr, 0, 0) == GGM_STATUS_ALIASING);
+}
