@@ -81,6 +81,13 @@ void start_watchdog(double seconds) {
 // Names go into a CMake script and back into Catch2's test filter, which has its own special characters.
 bool is_plain_name(const std::string& name) { return name.find_first_of("\"\\*;$[]") == std::string::npos; }
 
+// A name as one pattern of Catch2's filter: quoted, and commas escaped, which would end the pattern even inside quotes.
+std::string pattern_of(const std::string& name) {
+  std::string pattern = "\"";
+  for (const char c : name) pattern += c == ',' ? std::string("\\,") : std::string(1, c);
+  return pattern + "\"";
+}
+
 int list_for_ctest(const TestList& tests, const char* path, double timeout) {
   std::ofstream out(path);
   for (const auto& test : tests) {
@@ -96,7 +103,7 @@ int list_for_ctest(const TestList& tests, const char* path, double timeout) {
       return 1;
     }
     const double seconds = has_tag(info, "large") ? 4 * timeout : timeout;
-    out << "add_test([=[" << info.name << "]=] [=[" << g_program << "]=] [=[\"" << info.name << "\"]=] --watchdog "
+    out << "add_test([=[" << info.name << "]=] [=[" << g_program << "]=] [=[" << pattern_of(info.name) << "]=] --watchdog "
         << seconds * 0.95 << ")\n"
         << "set_tests_properties([=[" << info.name << "]=] PROPERTIES LABELS \"" << labels << "\" TIMEOUT " << seconds
         << " SKIP_RETURN_CODE " << kSkipped << ")\n";
@@ -122,7 +129,7 @@ int drop_gpu_tests(Catch::Session& session, const TestList& tests) {
     if (needs_gpu(info_of(test))) {
       ++dropped;
     } else {
-      rest += std::string(rest.empty() ? "" : ",") + "\"" + info_of(test).name + "\"";
+      rest += std::string(rest.empty() ? "" : ",") + pattern_of(info_of(test).name);
     }
   }
   if (dropped == 0) return -1;
@@ -144,7 +151,7 @@ namespace ggm_test {
 bool case_selected(const std::string& text) { return !g_has_case || text == g_case; }
 const std::string& program() { return g_program; }
 std::string reproducer(const std::string& text) {
-  return "reproduce: " + g_program + " '\"" + g_test_name + "\"' --case '" + text + "'";
+  return "reproduce: " + g_program + " '" + pattern_of(g_test_name) + "' --case '" + text + "'";
 }
 
 }  // namespace ggm_test
