@@ -1,0 +1,219 @@
+// Makes every row of the misuse table on a backend: the status, the words of the text, and that no byte was touched.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "misuse.h"
+#include "support/backend.h"
+#include "support/test.h"
+
+namespace {
+
+using namespace misuse;
+using ggm_test::Backend;
+using ggm_test::Handle;
+
+constexpr int kPoison = 0xa5;
+
+const char* const kBaseNames[kBases] = {"route",        "permute",     "unpermute",     "unpermute_backward", "gemm",
+                                        "gemm_offsets", "gemm_starts", "gemm_rows",     "gemm_masked",        "gemm_variable",
+                                        "gemm_array",   "forward",     "forward_given", "backward",           "backward_given"};
+
+ggm_create_params_t one_thread() {
+  ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+  params.host_threads = 1;  // the workspace, and so the memory to watch, stays small
+  return params;
+}
+
+// A valid call with memory behind every pointer: one block, all poison, so that one comparison watches everything. The poison
+// is also what the valid call reads as ids, sizes and data, which is legal: device data is untrusted.
+class Scene {
+ public:
+  Scene(const Handle& handle, Base base) : backend_(handle.backend()) {
+    call_.base = base;
+    call_.handle = handle;
+    info(base).fill(call_);
+    GGM_REQUIRE_OK(query(call_, &call_.required_bytes));
+    for (const Pointer& p : info(base).pointers) bytes_ += p.bytes;
+    bytes_ += call_.required_bytes + 256;
+    memory_ = static_cast<unsigned char*>(ggm_test::allocate(backend_, bytes_));
+    unsigned char* next = memory_;
+    for (const Pointer& p : info(base).pointers) {
+      pointer_of(call_, p) = next;
+      next += p.bytes;
+    }
+    REQUIRE(reinterpret_cast<std::uintptr_t>(next) % GGM_WORKSPACE_ALIGNMENT == 0);
+    call_.workspace = call_.required_bytes > 0 ? next : nullptr;
+    call_.workspace_bytes = call_.required_bytes;
+    poison();
+  }
+  Scene(const Scene&) = delete;
+  ~Scene() { ggm_test::release(backend_, memory_); }
+
+  const Call& valid() const { return call_; }
+  void poison() { ggm_test::set_bytes(backend_, memory_, kPoison, bytes_); }
+
+  // The offset of the first byte that is not poison any more, or -1.
+  long long touched() {
+    std::vector<unsigned char> now(bytes_);
+    ggm_test::copy_out(backend_, now.data(), memory_, bytes_);
+    for (std::size_t i = 0; i < bytes_; ++i)
+      if (now[i] != kPoison) return static_cast<long long>(i);
+    return -1;
+  }
+
+ private:
+  Backend backend_;
+  Call call_;
+  unsigned char* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Puts a text in place that no row expects, so that a call which forgets its own is seen.
+void set_other_text(ggm_handle_t valid) { ggm_get_info(valid, nullptr); }
+
+void check_failure(ggm_status_t got, ggm_status_t expected, const std::vector<std::string>& words) {
+  const std::string text = ggm_last_error();
+  INFO("status " << ggm_status_string(got) << ", expected " << ggm_status_string(expected) << "; text: " << text);
+  CHECK(got == expected);
+  for (const std::string& word : words) {
+    INFO("expected in the text: " << word);
+    CHECK(text.find(word) != std::string::npos);
+  }
+}
+
+void make_row(const Row& row, Scene& scene) {
+  Call call = scene.valid();
+  row.break_it(call);
+  constexpr std::size_t untouched = 0x5a5a5a5a;
+  std::size_t bytes = untouched;
+  if (row.stage != Stage::call) {
+    set_other_text(scene.valid().handle);
+    check_failure(query(call, &bytes), row.status, row.words);
+    CHECK(bytes == untouched);
+  }
+  if (row.stage != Stage::query) {
+    // A tensors row may change the problem as well; then the larger workspace is not what it is about.
+    if (row.stage == Stage::call && call.handle == scene.valid().handle && !call.null_problem) {
+      INFO("the query must accept this problem; last error: " << ggm_last_error());
+      CHECK(query(call, &bytes) == GGM_STATUS_SUCCESS);
+    }
+    set_other_text(scene.valid().handle);
+    check_failure(run(call), row.status, row.words);
+  }
+  const long long at = scene.touched();
+  INFO("first byte that the refused call changed");
+  CHECK(at == -1);
+  if (at != -1) scene.poison();
+}
+
+bool applies(Where where, const Backend& backend) {
+  return where == Where::both || where == (backend.cuda ? Where::cuda : Where::host);
+}
+
+void make_rows_of(Base base, const Backend& backend) {
+  const Handle handle(backend, one_thread());
+  Scene scene(handle, base);
+  int made = 0;
+  for (const Row& row : all_rows()) {
+    if (row.base != base || !applies(row.where, backend)) continue;
+    if (row.needs_workspace && scene.valid().required_bytes == 0) continue;
+    const std::string text = row.subject + " " + row.what;
+    if (!ggm_test::case_selected(text)) continue;
+    GGM_CASE(text);
+    make_row(row, scene);
+    ++made;
+  }
+  CHECK(made > 0);
+}
+
+// The calls that the rows break are right themselves: they succeed and write; optional pointers may be NULL; a struct of a
+// newer version is accepted while the fields not known here are zero.
+void make_valid_calls(Base base, const Backend& backend) {
+  const Handle handle(backend, one_thread());
+  Scene scene(handle, base);
+  INFO("base " << kBaseNames[static_cast<int>(base)]);
+  GGM_REQUIRE_OK(run(scene.valid()));
+  ggm_test::synchronize(backend);
+  if (base != Base::gemm_array) CHECK(scene.touched() != -1);  // the poison as sizes leaves every group of the array empty
+
+  for (const Pointer& p : info(base).pointers) {
+    if (p.need != Need::optional) continue;
+    scene.poison();
+    Call call = scene.valid();
+    INFO(p.name << " is NULL");
+    pointer_of(call, p) = nullptr;
+    if (std::strcmp(p.name, "d_routing_weights") == 0) call.unpermute_backward_tensors.rows = nullptr;
+    GGM_REQUIRE_OK(run(call));
+  }
+  scene.poison();
+  Call newer = scene.valid();
+  *reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(&newer) + info(base).problem_offset) += 8;
+  *reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(&newer) + info(base).tensors_offset) += 8;
+  GGM_REQUIRE_OK(run(newer));
+  ggm_test::synchronize(backend);
+}
+
+void make_free_rows(const Backend& backend) {
+  const Handle handle(backend, one_thread());
+  for (const FreeRow& row : free_rows()) {
+    const std::string text = row.subject + " " + row.what;
+    if (!applies(row.where, backend) || !ggm_test::case_selected(text)) continue;
+    GGM_CASE(text);
+    set_other_text(handle);
+    check_failure(row.make(handle), row.status, row.words);
+  }
+}
+
+void for_all_bases(bool cuda, void (*check)(Base, const Backend&)) {
+  for (int i = 0; i < kBases; ++i) check(static_cast<Base>(i), ggm_test::backends(cuda).front());
+}
+
+}  // namespace
+
+TEST_CASE("misuse: the valid calls of the table succeed: host", "[host][misuse]") { for_all_bases(false, make_valid_calls); }
+TEST_CASE("misuse: the valid calls of the table succeed: gpu", "[gpu][misuse]") { for_all_bases(true, make_valid_calls); }
+TEST_CASE("misuse: every row of the table: host", "[host][misuse]") { for_all_bases(false, make_rows_of); }
+TEST_CASE("misuse: every row of the table: gpu", "[gpu][misuse]") { for_all_bases(true, make_rows_of); }
+TEST_CASE("misuse: create, destroy and info: host", "[host][misuse]") { make_free_rows(ggm_test::host_backends().front()); }
+TEST_CASE("misuse: create, destroy and info: gpu", "[gpu][misuse]") { make_free_rows(ggm_test::cuda_backends().front()); }
+
+TEST_CASE("misuse: destroying NULL does nothing", "[host][misuse]") { GGM_REQUIRE_OK(ggm_destroy(nullptr)); }
+
+TEST_CASE("misuse: texts", "[host][misuse]") {
+  CHECK(std::string(ggm_status_string(GGM_STATUS_NULL_POINTER)) == "GGM_STATUS_NULL_POINTER");
+  for (ggm_status_t unknown : {-1, 1, 1000, 9999, INT32_MAX, INT32_MIN})
+    CHECK(std::string(ggm_status_string(unknown)) == "unknown status");
+
+  REQUIRE(ggm_create(nullptr, nullptr) == GGM_STATUS_NULL_POINTER);
+  const std::string text = ggm_last_error();
+  REQUIRE(text.size() > 4);
+  CHECK(ggm_copy_last_error(nullptr, 0) == text.size());
+  char buffer[512];
+  CHECK(ggm_copy_last_error(buffer, sizeof buffer) == text.size());
+  CHECK(text == buffer);
+  std::memset(buffer, '#', sizeof buffer);
+  CHECK(ggm_copy_last_error(buffer, 4) == text.size());
+  CHECK(std::string(buffer) == text.substr(0, 3));
+  CHECK(buffer[4] == '#');
+  std::memset(buffer, '#', sizeof buffer);
+  CHECK(ggm_copy_last_error(buffer, 0) == text.size());
+  CHECK(buffer[0] == '#');
+}
+
+#ifdef GGM_TEST_CUDA
+TEST_CASE("misuse: CUDA is refused by name where there is no GPU", "[host][misuse]") {
+  if (ggm_test::gpu().present) return;
+  const ggm_status_t expected = GGM_STATUS_UNSUPPORTED_DEVICE;
+#else
+TEST_CASE("misuse: CUDA is refused by name in a host-only build", "[host][misuse]") {
+  const ggm_status_t expected = GGM_STATUS_BACKEND_UNAVAILABLE;
+#endif
+  ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+  params.backend = GGM_BACKEND_CUDA;
+  auto* handle = reinterpret_cast<ggm_handle_t>(some_pointer());
+  const ggm_status_t status = ggm_create(&params, &handle);
+  check_failure(status, expected, {});
+  CHECK(handle == nullptr);
+  CHECK(std::strlen(ggm_last_error()) > 0);
+}
