@@ -5,9 +5,11 @@
 
 namespace ggm {
 
+// One thread holds packed A (192 KB), packed B (256 KB) and the accumulators (192 KB) of a float32 tile: together they fit the
+// second-level cache of a server core, and packing costs about a tenth of the multiply-adds. Bits do not depend on these.
 struct HostBlocking {
-  int rows = 96;      // rows of A packed at a time
-  int columns = 256;  // columns of B packed at a time
+  int rows = 192;     // rows of A packed at a time: a multiple of every family's micro-tile height (4, 6, 12)
+  int columns = 256;  // columns of B packed at a time: a multiple of every micro-tile width and of kDotColumns
   int inner = 256;    // steps of the inner dimension packed at a time
 };
 inline constexpr HostBlocking kHostBlocking{};
