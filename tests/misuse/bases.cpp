@@ -260,7 +260,9 @@ ggm_status_t run(const Call& call) {
 
 Row set_row(Base base, const char* field, std::function<void(Call&)> break_it, long long value, ggm_status_t status,
             std::vector<std::string> more) {
-  std::vector<std::string> words{field, std::to_string(value)};
+  std::vector<std::string> words{field};
+  // Flags are named by their bits, which the row gives.
+  if (status != GGM_STATUS_INVALID_FLAGS) words.push_back(std::to_string(value));
   words.insert(words.end(), more.begin(), more.end());
   return problem_row(base, field, std::to_string(value).c_str(), std::move(break_it), status, std::move(words));
 }

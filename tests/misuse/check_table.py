@@ -7,51 +7,22 @@ PROGRAM is the built ggm_misuse_rows, which prints the table. Rows that name not
 import argparse
 import collections
 import pathlib
-import re
 import subprocess
 import sys
 
-HEADER = pathlib.Path(__file__).resolve().parents[2] / "include" / "ggm" / "ggm.h"
-FUNCTION_POINTER = re.compile(r"\(\s*\*\s*(\w+)\s*\)\s*\(")
-
-
-def plain(text):
-    """The header without comments, preprocessor lines and annotations."""
-    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    text = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", text, flags=re.M)
-    return re.sub(r"\b(?:GGM_DEV|const)\b", " ", text)
-
-
-def struct_fields(text):
-    for match in re.finditer(r"typedef struct \w+\s*\{(.*?)\}\s*(\w+)\s*;", text, flags=re.S):
-        for declaration in match.group(1).split(";"):
-            declaration = declaration.strip()
-            if not declaration:
-                continue
-            pointer = FUNCTION_POINTER.search(declaration)
-            if pointer:
-                yield f"{match.group(2)}.{pointer.group(1)}"
-                continue
-            for name in declaration.split(","):
-                yield f"{match.group(2)}.{re.findall(r'[A-Za-z_]\w*', name)[-1]}"
-
-
-def parameters(text):
-    for match in re.finditer(r"GGM_API[^;(]*?\b(ggm_\w+)\s*\(([^)]*)\)\s*;", text, flags=re.S):
-        for parameter in match.group(2).split(","):
-            words = re.findall(r"[A-Za-z_]\w*", parameter)
-            if words != ["void"]:
-                yield f"{match.group(1)}.{words[-1]}"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "abi"))
+from header import PATH, Header  # noqa: E402
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--header", type=pathlib.Path, default=HEADER)
+    parser.add_argument("--header", type=pathlib.Path, default=PATH)
     arguments = parser.parse_args()
 
-    text = plain(arguments.header.read_text(encoding="utf-8"))
-    fields, params = list(struct_fields(text)), list(parameters(text))
+    header = Header(arguments.header)
+    fields = [f"{struct}.{field}" for struct, names in header.structs() for field in names]
+    params = [f"{function}.{name}" for function, names in header.functions() for name in names]
     if not fields or not params:
         print(f"{arguments.header}: no structs or no prototypes found")
         return 1

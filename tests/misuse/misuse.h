@@ -118,7 +118,7 @@ struct Row {
   Base base;
   std::function<void(Call&)> break_it;
   ggm_status_t status;
-  std::vector<std::string> words;
+  std::vector<std::string> words;  // "@required": the workspace bytes of the valid call
   Stage stage;
   Where where = Where::both;
   bool needs_workspace = false;  // no misuse where the valid call needs none

@@ -82,14 +82,23 @@ void check_failure(ggm_status_t got, ggm_status_t expected, const std::vector<st
   }
 }
 
+// "@required" stands for the bytes that the query asked for.
+std::vector<std::string> words_of(const Row& row, std::size_t required) {
+  std::vector<std::string> words = row.words;
+  for (std::string& word : words)
+    if (word == "@required") word = std::to_string(required);
+  return words;
+}
+
 void make_row(const Row& row, Scene& scene) {
+  const std::vector<std::string> words = words_of(row, scene.valid().required_bytes);
   Call call = scene.valid();
   row.break_it(call);
   constexpr std::size_t untouched = 0x5a5a5a5a;
   std::size_t bytes = untouched;
   if (row.stage != Stage::call) {
     set_other_text(scene.valid().handle);
-    check_failure(query(call, &bytes), row.status, row.words);
+    check_failure(query(call, &bytes), row.status, words);
     CHECK(bytes == untouched);
   }
   if (row.stage != Stage::query) {
@@ -99,7 +108,7 @@ void make_row(const Row& row, Scene& scene) {
       CHECK(query(call, &bytes) == GGM_STATUS_SUCCESS);
     }
     set_other_text(scene.valid().handle);
-    check_failure(run(call), row.status, row.words);
+    check_failure(run(call), row.status, words);
   }
   const long long at = scene.touched();
   INFO("first byte that the refused call changed");

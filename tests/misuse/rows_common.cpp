@@ -121,7 +121,7 @@ void add_pointer(std::vector<Row>& rows, Base b, const Pointer& p) {
   rows.push_back({call_name(base) + ".workspace",
                   std::string("over ") + p.name,
                   b,
-                  [p](Call& c) { c.workspace = pointer_of(c, p); },
+                  [p](Call& c) { pointer_of(c, p) = c.workspace; },
                   GGM_STATUS_ALIASING,
                   {"workspace", p.name},
                   Stage::call,
@@ -176,7 +176,7 @@ void add_workspace(std::vector<Row>& rows, Base b) {
                   b,
                   [](Call& c) { c.workspace_bytes = c.required_bytes - 1; },
                   GGM_STATUS_WORKSPACE_TOO_SMALL,
-                  {"workspace_bytes"},
+                  {"workspace_bytes", "@required"},
                   Stage::call,
                   Where::both,
                   true});
@@ -185,7 +185,7 @@ void add_workspace(std::vector<Row>& rows, Base b) {
                   b,
                   [](Call& c) { c.workspace_bytes = 0; },
                   GGM_STATUS_WORKSPACE_TOO_SMALL,
-                  {"workspace_bytes", "0"},
+                  {"workspace_bytes = 0", "@required"},
                   Stage::call,
                   Where::both,
                   true});

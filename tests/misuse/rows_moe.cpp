@@ -72,6 +72,7 @@ void add_strides(std::vector<Row>& rows, Base b) {
                          [](Call& c) {
                            c.moe.bias_type = 0;
                            c.moe.bias_stride = 8;
+                           c.moe.gradients = GGM_GRADIENT_X;
                          },
                          GGM_STATUS_RESERVED_NOT_ZERO, {"bias_stride", "8", "bias_type"}),
              problem_row(b, "routing_weights_ld", "without weights",
