@@ -94,16 +94,18 @@ void print_memory(const Layer& layer, const RunResult& run) {
   const double in_rows = static_cast<double>(layer.rows()) * static_cast<double>(layer.hidden) * element;
   const double out_rows = static_cast<double>(layer.rows()) * static_cast<double>(layer.out_features) * element;
   const double separate = 2 * in_rows + 2 * out_rows;
-  const double workspace = static_cast<double>(std::max(run.forward_workspace, run.backward_workspace));
+  const auto larger = [](std::size_t a, std::size_t b) { return static_cast<double>(std::max(a, b)); };
   std::printf("Intermediates\n");
   print_size_row("gathered x, forward and again for d_weight", in_rows);
   print_size_row("expert outputs before they are combined", out_rows);
   print_size_row("gathered dy, weighted", out_rows);
   print_size_row("gradients of the gathered x", in_rows);
   print_size_row("= what separate steps would store", separate);
-  print_size_row("  workspace of this library, forward", static_cast<double>(run.forward_workspace));
-  print_size_row("  workspace of this library, backward", static_cast<double>(run.backward_workspace));
-  print_size_row("= never materialised (one workspace serves both)", separate - workspace);
+  print_size_row("  workspace here: forward", static_cast<double>(run.forward_workspace));
+  print_size_row("  workspace here: backward, may be the same memory", static_cast<double>(run.backward_workspace));
+  print_size_row("= never materialised", separate - larger(run.forward_workspace, run.backward_workspace));
+  print_size_row("= never materialised with the ordered combine",
+                 separate - larger(run.ordered_forward_workspace, run.ordered_backward_workspace));
   std::printf("\n");
 }
 

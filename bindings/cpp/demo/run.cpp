@@ -76,6 +76,7 @@ RunResult run_layer(const ggm::handle& handle, Memory& memory, Layer& layer) {
   const auto backward = handle.moe_backward(problem);
   problem.combine = GGM_COMBINE_ORDERED;
   const auto forward_ordered = handle.moe_forward(problem);
+  const auto backward_ordered = handle.moe_backward(problem);
   problem.combine = GGM_COMBINE_TWO_STEP;
   const auto forward_two_step = handle.moe_forward(problem);
   problem.combine = GGM_COMBINE_AUTO;
@@ -85,6 +86,8 @@ RunResult run_layer(const ggm::handle& handle, Memory& memory, Layer& layer) {
   RunResult result;
   result.forward_workspace = forward.workspace_bytes();
   result.backward_workspace = backward.workspace_bytes();
+  result.ordered_forward_workspace = forward_ordered.workspace_bytes();
+  result.ordered_backward_workspace = backward_ordered.workspace_bytes();
   result.alone_tokens = problem.tokens;
 
   const std::size_t workspace_bytes =
