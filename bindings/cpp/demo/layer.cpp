@@ -11,17 +11,19 @@ namespace demo {
 namespace {
 
 // One salt a tensor, so that equal indices in two tensors are unrelated numbers.
-enum Salt : std::uint64_t { kToken = 1, kContext, kGradient, kRouter, kWeight };
+enum Salt : std::uint64_t { kToken = 1, kContext = 16, kShared = 32, kGradient = 64, kRouter, kWeight };
 
-// A row is its word's vector plus half of the previous word's: frequent words go to the same experts again and again, as in
-// a trained layer, yet one word is not always routed alike.
+// A row is its word's vector, half of the previous word's, and half of a vector that all rows share. So routing is as skewed as
+// that of a trained layer: the shared part makes some experts popular with everyone, frequent words go to their experts again
+// and again, and yet one word is not always routed alike.
 void fill_token(const Text& text, std::int64_t t, std::int64_t features, std::uint64_t salt, Tensor& out) {
   const auto count = static_cast<std::int64_t>(text.tokens.size());
   const std::uint64_t word = mix(text.tokens[static_cast<std::size_t>(t % count)], salt);
   const std::uint64_t before = mix(text.tokens[static_cast<std::size_t>((t + count - 1) % count)], salt + kContext);
+  const std::uint64_t common = mix(salt + kShared);
   for (std::int64_t c = 0; c < features; ++c) {
     const auto column = static_cast<std::uint64_t>(c);
-    out.set(t * features + c, unit(mix(word, column)) + 0.5f * unit(mix(before, column)));
+    out.set(t * features + c, unit(mix(word, column)) + 0.5f * unit(mix(before, column)) + 0.5f * unit(mix(common, column)));
   }
 }
 
