@@ -1,0 +1,293 @@
+#include "conformance/gemm_case.h"
+
+#include <numeric>
+#include <sstream>
+
+#include "conformance/pairwise.h"
+#include "support/compare.h"
+#include "support/inputs.h"
+
+namespace ggm_test {
+namespace {
+
+using Index = std::int64_t;
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+constexpr Index kExtents[] = {1, 2, 3, 7, 8, 15, 17, 24, 64, 65, 128, 129, 200};
+constexpr int kSizePatterns = 6;
+
+Index group_size(int pattern, Index group, Index groups) {
+  const std::uint32_t h = mix(static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(pattern), 5);
+  switch (pattern) {
+    case 0: return 0;
+    case 1: return 1;
+    case 2: return h % 9;
+    case 3: return group + 1 == groups ? 130 : 0;
+    case 4: return group == 0 ? 128 : group == 1 ? 130 : group == 2 ? 65 : group == 3 ? 0 : h % 4;
+    default: return group % 3 == 1 ? 0 : h % 24;
+  }
+}
+
+double value_of(Data data, std::uint32_t stream, Index r, Index c, int integer) {
+  return data == Data::random ? uniform(stream, r, c) : integer;
+}
+
+}  // namespace
+
+std::string GemmCase::text() const {
+  static const char* const layouts[] = {"contiguous", "masked", "variable_k"};
+  static const char* const forms[] = {"sizes", "offsets", "ends", "starts_sizes", "row_group"};
+  static const char* const scales[] = {"plain", "alpha", "add", "add_in_place", "alpha_add_other"};
+  std::ostringstream out;
+  out << name_of(type) << (wide_output ? "->f32 " : " ") << layouts[layout] << " " << forms[form]
+      << (layout == GGM_LAYOUT_VARIABLE_K ? ""
+          : order == GGM_ORDER_NK         ? " nk"
+                                          : " kn")
+      << " n=" << n << " inner=" << inner << " groups=" << groups << " sizes=" << sizes << " tail=" << tail
+      << (index_type == GGM_INDEX_INT64 ? " i64" : " i32") << " gaps=" << gap_a << "," << gap_b << "," << gap_d
+      << " strides=" << strides << " misalign=" << misalign << " " << scales[static_cast<int>(scale)] << (keep ? " keep" : "")
+      << " sm=" << sm_limit << (data == Data::random ? " random" : "");
+  return out.str();
+}
+
+std::vector<GemmCase> gemm_cases(std::int32_t type, Data data) {
+  struct Kind {
+    std::int32_t layout, form, order;
+  };
+  std::vector<Kind> kinds;
+  for (std::int32_t form = GGM_GROUPS_SIZES; form <= GGM_GROUPS_ROW_GROUP; ++form) {
+    kinds.push_back({GGM_LAYOUT_CONTIGUOUS, form, GGM_ORDER_NK});
+    kinds.push_back({GGM_LAYOUT_CONTIGUOUS, form, GGM_ORDER_KN});
+    kinds.push_back({GGM_LAYOUT_VARIABLE_K, form, 0});
+  }
+  kinds.push_back({GGM_LAYOUT_MASKED, GGM_GROUPS_SIZES, GGM_ORDER_NK});
+  kinds.push_back({GGM_LAYOUT_MASKED, GGM_GROUPS_SIZES, GGM_ORDER_KN});
+  constexpr Index groups[] = {1, 2, 3, 7, 40}, gaps[] = {0, 1, 8}, misaligns[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+
+  std::vector<GemmCase> cases;
+  for (const std::vector<int>& row :
+       all_pairs({static_cast<int>(kinds.size()), 13, 13, 5, kSizePatterns, 2, 2, 3, 3, 3, 3, 9, 2, 5, 2, 3},
+                 static_cast<std::uint32_t>(type))) {
+    GemmCase c;
+    const Kind kind = kinds[at(row[0])];
+    c.type = type;
+    c.layout = kind.layout;
+    c.form = kind.form;
+    c.order = kind.order;
+    c.n = kExtents[row[1]];
+    c.inner = kExtents[row[2]];
+    c.groups = groups[row[3]];
+    c.sizes = row[4];
+    c.tail = row[5] * 5;
+    c.index_type = row[6] ? GGM_INDEX_INT64 : GGM_INDEX_INT32;
+    c.gap_a = gaps[row[7]];
+    c.gap_b = gaps[row[8]];
+    c.gap_d = gaps[row[9]];
+    c.strides = row[10];
+    c.misalign = misaligns[row[11]];
+    c.wide_output = is_16bit(type) && row[12];
+    c.scale = static_cast<Scale>(row[13]);
+    c.keep = row[14] && c.layout != GGM_LAYOUT_VARIABLE_K;
+    c.sm_limit = row[15] == 2 ? 3 : row[15];
+    c.data = data;
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+GemmRun::GemmRun(const Handle& handle, const GemmCase& line) : line_(line), scene_(handle) {
+  problem_.groups = line.groups;
+  problem_.layout = line.layout;
+  problem_.group_form = line.form;
+  problem_.index_type = line.index_type;
+  make_groups();
+  make_problem();
+  make_operands();
+}
+
+void GemmRun::make_groups() {
+  const std::int32_t element = index_element(line_.index_type);
+  std::vector<Index> sizes(at(line_.groups));
+  for (Index g = 0; g < line_.groups; ++g) sizes[at(g)] = group_size(line_.sizes, g, line_.groups);
+  const Index total = std::accumulate(sizes.begin(), sizes.end(), Index{0});
+  rows_ = total + line_.tail;
+  used_groups_.resize(sizes.size());
+  for (std::size_t g = 0; g < sizes.size(); ++g) used_groups_[g] = sizes[g] > 0;
+  if (line_.layout == GGM_LAYOUT_MASKED) {
+    rows_ = *std::max_element(sizes.begin(), sizes.end()) + line_.tail;  // m
+    used_rows_.assign(at(line_.groups * rows_), false);
+    for (Index g = 0; g < line_.groups; ++g) std::fill_n(used_rows_.begin() + g * rows_, sizes[at(g)], true);
+    input_.sizes = sizes;
+    tensors_.group_sizes = scene_.input("group_sizes", element, {1, 1, line_.groups}).assign(sizes).data();
+    return;
+  }
+  used_rows_.assign(at(rows_), false);
+  std::fill_n(used_rows_.begin(), total, true);
+  std::vector<Index> ends(sizes.size());
+  std::partial_sum(sizes.begin(), sizes.end(), ends.begin());
+  switch (line_.form) {
+    case GGM_GROUPS_SIZES: input_.sizes = sizes; break;
+    case GGM_GROUPS_OFFSETS:
+      input_.offsets = ends;
+      input_.offsets.insert(input_.offsets.begin(), 0);
+      break;
+    case GGM_GROUPS_ENDS: input_.offsets = ends; break;
+    case GGM_GROUPS_STARTS_SIZES: {  // last group first, and the tail as a gap before everything
+      Index start = line_.tail;
+      input_.sizes = sizes;
+      input_.offsets.resize(sizes.size());
+      for (std::size_t g = sizes.size(); g-- > 0; start += sizes[g]) input_.offsets[g] = start;
+      used_rows_.assign(at(rows_), false);
+      std::fill_n(used_rows_.begin() + line_.tail, total, true);
+      break;
+    }
+    default: {  // ROW_GROUP: dealt out in turn, so that groups interleave; the tail's rows are spread as -1
+      input_.row_group.assign(at(rows_), -1);
+      std::vector<Index> left = sizes;
+      Index group = 0, skip = line_.tail;
+      used_rows_.assign(at(rows_), false);
+      for (Index r = 0; r < rows_; ++r) {
+        if (skip > 0 && r % 3 == 1) {
+          --skip;
+          continue;
+        }
+        for (Index tried = 0; tried < line_.groups && left[at(group)] == 0; ++tried) group = (group + 1) % line_.groups;
+        if (left[at(group)] == 0) continue;
+        input_.row_group[at(r)] = group;
+        used_rows_[at(r)] = true;
+        --left[at(group)];
+        if (r % 4 != 0) group = (group + 1) % line_.groups;
+      }
+      for (std::size_t g = 0; g < left.size(); ++g)
+        if (left[g] == sizes[g]) used_groups_[g] = false;
+    }
+  }
+  if (!input_.sizes.empty())
+    tensors_.group_sizes = scene_.input("group_sizes", element, {1, 1, line_.groups}).assign(input_.sizes).data();
+  if (!input_.offsets.empty())
+    tensors_.group_offsets =
+        scene_.input("group_offsets", element, {1, 1, static_cast<Index>(input_.offsets.size())}).assign(input_.offsets).data();
+  if (line_.form == GGM_GROUPS_ROW_GROUP)
+    tensors_.row_group = scene_.input("row_group", element, {1, 1, rows_}).assign(input_.row_group).data();
+}
+
+void GemmRun::make_problem() {
+  const bool variable = line_.layout == GGM_LAYOUT_VARIABLE_K;
+  problem_.m = variable ? line_.inner : rows_;
+  problem_.n = line_.n;
+  problem_.k = variable ? rows_ : line_.inner;
+  problem_.b_order = line_.order;
+  problem_.a_type = problem_.b_type = line_.type;
+  problem_.d_type = line_.wide_output ? GGM_TYPE_FLOAT32 : 0;
+  problem_.sm_limit = line_.sm_limit;
+  if (line_.keep) problem_.flags |= GGM_FLAG_KEEP_UNUSED_ROWS;
+  const std::int32_t d_type = problem_.d_type ? problem_.d_type : line_.type;
+  switch (line_.scale) {
+    case Scale::plain: break;
+    case Scale::alpha: problem_.alpha = 2; break;
+    case Scale::add: problem_.beta = 1; break;
+    case Scale::add_in_place: problem_.beta = -1; break;
+    case Scale::alpha_add_other_type: problem_.alpha = 0.5, problem_.beta = 2; break;
+  }
+  if (problem_.alpha != 0) problem_.flags |= GGM_FLAG_ALPHA;
+  if (problem_.beta != 0) {
+    problem_.c_type = d_type;
+    if (line_.scale == Scale::alpha_add_other_type && is_16bit(line_.type))
+      problem_.c_type = d_type == GGM_TYPE_FLOAT32 ? line_.type : GGM_TYPE_FLOAT32;
+  }
+}
+
+void GemmRun::make_operands() {
+  const bool variable = line_.layout == GGM_LAYOUT_VARIABLE_K, masked = line_.layout == GGM_LAYOUT_MASKED;
+  const Index m = problem_.m, n = problem_.n, k = problem_.k, groups = line_.groups;
+  const bool shared = line_.strides == 2, spaced = line_.strides == 1;
+  // A resolved stride with a gap, or 0 for packed.
+  const auto stride = [&](Index rows, Index ld) { return spaced ? rows * ld + 3 : Index{0}; };
+  const auto nan_unless = [](bool used, double v) { return used ? v : NAN; };
+
+  // Leading dimensions and strides.
+  const Index a_columns = variable ? m : k;
+  const Index b_rows = variable                      ? k
+                       : line_.order == GGM_ORDER_NK ? n
+                                                     : k,
+              b_columns = variable || line_.order == GGM_ORDER_KN ? n : k;
+  const Index lda = a_columns + line_.gap_a, ldb = b_columns + line_.gap_b, ldd = n + line_.gap_d;
+  problem_.lda = line_.gap_a ? lda : 0;
+  problem_.ldb = line_.gap_b ? ldb : 0;
+  problem_.ldd = line_.gap_d ? ldd : 0;
+  if (masked) problem_.stride_a = shared ? GGM_STRIDE_SHARED : stride(m, lda);
+  if (!variable) problem_.stride_b = shared ? GGM_STRIDE_SHARED : stride(b_rows, ldb);
+  if (line_.layout != GGM_LAYOUT_CONTIGUOUS) problem_.stride_d = stride(m, ldd);
+  const bool c_shared = shared && line_.layout != GGM_LAYOUT_CONTIGUOUS && line_.scale != Scale::add_in_place;
+
+  const Index a_batches = masked && !shared ? groups : 1, a_rows = masked ? m : rows_;
+  a_ = &scene_.input("a", line_.type, {a_batches, a_rows, a_columns, lda, masked && spaced ? problem_.stride_a : 0},
+                     line_.misalign);
+  a_->fill([&](Index b, Index r, Index c) {
+    const bool used = used_rows_.empty() || (masked && shared) || used_rows_[at(b * a_rows + r)];
+    return nan_unless(used, value_of(line_.data, 1, b * 1000 + r, c, P(b * 1000 + r, c)));
+  });
+  const Index b_batches = variable || shared ? 1 : groups;
+  b_ = &scene_.input("b", line_.type, {b_batches, b_rows, b_columns, ldb, !variable && spaced ? problem_.stride_b : 0},
+                     (line_.misalign + 1) / 2);
+  b_->fill([&](Index e, Index r, Index c) {
+    if (variable) return nan_unless(used_rows_[at(r)], value_of(line_.data, 2, r, c, P2(r, c)));
+    const Index row = line_.order == GGM_ORDER_NK ? r : c, column = line_.order == GGM_ORDER_NK ? c : r;
+    return nan_unless(shared || used_groups_[at(e)], value_of(line_.data, 2, e * 1000 + row, column, Q(e, row, column)));
+  });
+
+  const Index d_batches = line_.layout == GGM_LAYOUT_CONTIGUOUS ? 1 : groups;
+  const std::int32_t d_type = problem_.d_type ? problem_.d_type : line_.type;
+  d_ = &scene_.output("d", d_type, {d_batches, m, n, ldd, problem_.stride_d}, line_.misalign);
+  const bool keeps = line_.keep || problem_.beta != 0;
+  if (keeps) d_->fill([&](Index b, Index r, Index c) { return value_of(line_.data, 3, b * 1000 + r, c, P(b + r, c + 9)); });
+  if (line_.scale == Scale::add_in_place) {
+    c_ = d_;
+    problem_.ldc = problem_.ldd;
+    problem_.stride_c = problem_.stride_d;
+  } else if (problem_.beta != 0) {
+    const Index ldc = n + line_.gap_a;
+    problem_.ldc = line_.gap_a ? ldc : 0;
+    if (line_.layout != GGM_LAYOUT_CONTIGUOUS) problem_.stride_c = c_shared ? GGM_STRIDE_SHARED : stride(m, ldc);
+    c_ = &scene_.input(
+        "c", problem_.c_type,
+        {c_shared ? 1 : d_batches, m, n, ldc, line_.layout != GGM_LAYOUT_CONTIGUOUS && spaced ? problem_.stride_c : 0},
+        line_.misalign / 2);
+    c_->fill([&](Index b, Index r, Index c) {
+      const bool used = variable || c_shared || used_rows_[at(b * m + r)];
+      return nan_unless(used, value_of(line_.data, 4, b * 1000 + r, c, P(b + 2 * r, c + 5)));
+    });
+  }
+  faults_ = &scene_.faults();
+  tensors_.a = a_->data();
+  tensors_.b = b_->data();
+  tensors_.c = c_ ? c_->data() : nullptr;
+  tensors_.d = d_->data();
+  tensors_.faults = static_cast<std::uint32_t*>(faults_->data());
+
+  input_.problem = problem_;
+  input_.a = a_->initial_values();
+  input_.b = b_->initial_values();
+  if (c_) input_.c = c_->initial_values();
+  input_.d = d_->initial_values();
+}
+
+void GemmRun::check() const {
+  const GemmResult want = gemm_reference(input_, line_.data == Data::integers ? Rounding::contract : Rounding::none);
+  for (Index i = 0; i < GGM_FAULT_WORDS; ++i) {
+    INFO("fault word " << i);
+    CHECK(faults_->integer(i) == want.faults[at(i)]);
+  }
+  if (line_.data == Data::integers) {
+    const std::string wrong = difference(*d_, want.d);
+    INFO(wrong);
+    REQUIRE(wrong.empty());
+    return;
+  }
+  const Index inner = line_.layout == GGM_LAYOUT_VARIABLE_K ? rows_ : line_.inner;
+  const double error = relative_error(d_->values(), want.d), limit = product_limit(line_.type, d_->type(), inner);
+  INFO("relative error " << error << ", limit " << limit);
+  REQUIRE(error <= limit);
+}
+
+}  // namespace ggm_test

@@ -1,0 +1,326 @@
+#include "conformance/moe_case.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "conformance/pairwise.h"
+#include "support/compare.h"
+#include "support/inputs.h"
+
+namespace ggm_test {
+namespace {
+
+using Index = std::int64_t;
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+constexpr Index kExtents[] = {1, 2, 3, 7, 8, 15, 17, 24, 64, 65, 128, 129, 200};
+constexpr std::uint32_t kGradientMasks[] = {
+    GGM_GRADIENT_X,
+    GGM_GRADIENT_WEIGHT,
+    GGM_GRADIENT_ROUTING_WEIGHTS,
+    GGM_GRADIENT_BIAS,
+    GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS,
+    GGM_GRADIENT_WEIGHT | GGM_GRADIENT_BIAS,
+    GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS};
+
+}  // namespace
+
+std::string MoeCase::text() const {
+  std::ostringstream out;
+  out << name_of(type) << (wide_output ? "->f32 " : " ") << routing.text() << " K=" << in_features << " N=" << out_features
+      << (order == GGM_ORDER_NK ? " nk" : " kn") << (input_rows ? " grouped->" : " tokens->")
+      << (output_rows ? "grouped" : "tokens") << " combine=" << combine << " w=" << name_of(routing_weight_type)
+      << " bias=" << name_of(bias_type) << (wide_product ? " product=f32" : "") << (add ? " add" : "") << (keep ? " keep" : "")
+      << (id_type == 0                 ? " arrays"
+          : id_type == GGM_INDEX_INT64 ? " i64"
+                                       : " i32")
+      << " gap=" << gap << " misalign=" << misalign << " strides=" << strides << " sm=" << sm_limit;
+  if (gradients) out << " gradients=" << gradients;
+  if (data == Data::random) out << " random";
+  return out.str();
+}
+
+std::vector<MoeCase> moe_cases(std::int32_t type, Data data, bool backward) {
+  const bool wide = type == GGM_TYPE_FLOAT64;
+  const std::int32_t weight_types[] = {0, wide ? type : GGM_TYPE_FLOAT32, wide ? type : GGM_TYPE_BFLOAT16,
+                                       wide ? GGM_TYPE_FLOAT32 : GGM_TYPE_FLOAT16};
+  const std::int32_t bias_types[] = {0, type, GGM_TYPE_FLOAT32};
+  const std::int32_t id_types[] = {GGM_INDEX_INT32, GGM_INDEX_INT64, 0};
+  constexpr Index gaps[] = {0, 1, 8}, misaligns[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<MoeCase> cases;
+  for (const std::vector<int>& row : all_pairs(
+           {13, 13, kRoutingShapeCount, kLocalities, kIdPatterns, 2, 4, 3, 4, 3, 2, 2, 2, 2, 3, 3, 9, 3, 3, backward ? 7 : 1},
+           static_cast<std::uint32_t>(type) + (backward ? 100u : 50u))) {
+    MoeCase c;
+    c.type = type;
+    c.data = data;
+    c.in_features = kExtents[row[0]];
+    c.out_features = kExtents[row[1]];
+    c.routing.tokens = kRoutingShapes[row[2]][0];
+    c.routing.top_k = kRoutingShapes[row[2]][1];
+    c.routing.experts = kRoutingShapes[row[2]][2];
+    c.routing.locality = static_cast<Locality>(row[3]);
+    c.routing.ids = static_cast<Ids>(row[4]);
+    c.routing.seed = static_cast<std::uint32_t>(cases.size());
+    c.order = row[5] ? GGM_ORDER_KN : GGM_ORDER_NK;
+    c.input_rows = row[6] & 1;
+    c.output_rows = row[6] >> 1;
+    c.combine = row[7];
+    c.routing_weight_type = weight_types[row[8]];
+    c.bias_type = bias_types[row[9]];
+    if (wide && c.bias_type == GGM_TYPE_FLOAT32) c.bias_type = type;
+    c.wide_product = row[10];
+    c.wide_output = is_16bit(type) && row[11];
+    c.add = row[12];
+    c.keep = row[13];
+    c.id_type = id_types[row[14]];
+    c.gap = gaps[row[15]];
+    c.misalign = misaligns[row[16]];
+    c.strides = row[17];
+    c.sm_limit = row[18] == 2 ? 3 : row[18];
+    if (backward) c.gradients = kGradientMasks[row[19]];
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+MoeRun::MoeRun(const Handle& handle, const MoeCase& line) : line_(line), scene_(handle) {
+  make_problem();
+  make_routing();
+  make_operands();
+}
+
+void MoeRun::make_problem() {
+  ggm_moe_problem_t& p = problem_;
+  const std::int32_t wide = line_.type == GGM_TYPE_FLOAT64 ? GGM_TYPE_FLOAT64 : GGM_TYPE_FLOAT32;
+  p.tokens = line_.routing.tokens;
+  p.top_k = line_.routing.top_k;
+  p.experts = line_.routing.experts;
+  p.in_features = line_.in_features;
+  p.out_features = line_.out_features;
+  p.routing_weight_type = line_.routing_weight_type;
+  p.x_type = p.weight_type = line_.type;
+  p.bias_type = line_.bias_type;
+  if (line_.wide_output) {
+    p.y_type = p.dx_type = p.d_weight_type = p.d_bias_type = GGM_TYPE_FLOAT32;
+    p.dy_type = line_.type;
+  }
+  if (line_.wide_product) p.product_type = wide;
+  p.weight_order = line_.order;
+  p.input_rows = line_.input_rows;
+  p.output_rows = line_.output_rows;
+  p.combine = line_.combine;
+  p.sm_limit = line_.sm_limit;
+  p.gradients = static_cast<std::int32_t>(line_.gradients);
+  if (line_.keep) p.flags |= GGM_FLAG_KEEP_UNUSED_ROWS;
+  if (line_.add) p.flags |= GGM_FLAG_ADD_TO_Y | GGM_FLAG_ADD_TO_DX | GGM_FLAG_ADD_TO_DWEIGHT | GGM_FLAG_ADD_TO_DBIAS;
+}
+
+void MoeRun::make_routing() {
+  const RouteInput in = line_.routing.input();
+  const Routing made = route_reference(in);
+  problem_.max_rows = in.max_rows;
+  input_.num_tokens = real_tokens(in);
+  input_.routing = made;
+  faults_want_ = made.faults;
+  problem_.id_type = line_.id_type;
+  const bool given = line_.id_type == 0;
+  if (!given) {
+    problem_.experts_total = in.experts_total;
+    problem_.first_expert = in.first_expert;
+    if (line_.gap) problem_.ids_ld = in.top_k + line_.gap;
+  } else {
+    faults_want_ = check_routing(made, in.tokens, in.top_k, in.row_bound(), in.has_num_tokens, in.num_tokens).faults;
+    const std::vector<Index>* content[] = {&made.group_offsets, &made.row_assignment, &made.assignment_row};
+    const char* names[] = {"group_offsets", "row_assignment", "assignment_row"};
+    for (std::size_t i = 0; i < 3; ++i)
+      arrays_[i] = &scene_.input(names[i], kInt32, {1, 1, static_cast<Index>(content[i]->size())}, 1).assign(*content[i]);
+  }
+  routing_ = routing_tensors(&scene_, in, line_.id_type, problem_.ids_ld, !given);
+}
+
+double MoeRun::row_value(std::uint32_t stream, Index row, Index column) const {
+  return line_.data == Data::random ? uniform(stream, row, column) : P(row + stream * 5000, column);
+}
+
+void MoeRun::make_operands() {
+  ggm_moe_problem_t& p = problem_;
+  const Routing& routing = input_.routing;
+  const Index K = p.in_features, N = p.out_features, rows = static_cast<Index>(routing.row_assignment.size());
+  const bool shared = line_.strides == 2, spaced = line_.strides == 1, grouped = p.input_rows == GGM_ROWS_GROUPED;
+
+  if (p.routing_weight_type) {
+    if (line_.gap) p.routing_weights_ld = p.top_k + line_.gap;
+    weights_ =
+        &scene_.input("routing_weights", p.routing_weight_type, {1, p.tokens, p.top_k, p.routing_weights_ld}, line_.misalign);
+    // Weights of slots without a row are never read.
+    weights_->fill([&](Index, Index t, Index j) -> double {
+      if (routing.assignment_row[at(t * p.top_k + j)] < 0) return NAN;
+      return line_.data == Data::random ? uniform(6, t, j) : power_weight(t, j);
+    });
+    input_.routing_weights = weights_->initial_values();
+  }
+  if (line_.gap) p.x_ld = K + line_.gap;
+  x_ = &scene_.input("x", p.x_type, {1, grouped ? rows : p.tokens, K, p.x_ld}, line_.misalign);
+  std::vector<bool> token_used(at(p.tokens), false);
+  for (Index a : routing.row_assignment)
+    if (a >= 0) token_used[at(a / p.top_k)] = true;
+  x_->fill([&](Index, Index r, Index c) {
+    return (grouped ? routing.row_assignment[at(r)] >= 0 : token_used[at(r)]) ? row_value(1, r, c) : NAN;
+  });
+
+  const bool nk = p.weight_order == GGM_ORDER_NK;
+  const Index w_rows = nk ? N : K, w_columns = nk ? K : N, ld = w_columns + line_.gap;
+  if (line_.gap) p.weight_ld = ld;
+  if (shared) p.weight_stride = GGM_STRIDE_SHARED;
+  if (spaced) p.weight_stride = w_rows * ld + 3;
+  weight_ =
+      &scene_.input("weight", p.weight_type, {shared ? 1 : p.experts, w_rows, w_columns, ld, spaced ? p.weight_stride : 0},
+                    (line_.misalign + 1) / 2);
+  weight_->fill([&](Index e, Index r, Index c) {
+    const bool used = shared || routing.group_offsets[at(e)] < routing.group_offsets[at(e + 1)];
+    const Index n = nk ? r : c, k = nk ? c : r;
+    return !used ? NAN : line_.data == Data::random ? uniform(2, e * 1000 + n, k) : Q(e, n, k);
+  });
+  if (p.bias_type) {
+    if (shared) p.bias_stride = GGM_STRIDE_SHARED;
+    if (spaced) p.bias_stride = N + 3;
+    bias_ = &scene_.input("bias", p.bias_type, {1, shared ? 1 : p.experts, N, spaced ? p.bias_stride : 0}, line_.misalign);
+    bias_->fill([&](Index, Index e, Index n) { return line_.data == Data::random ? uniform(3, e, n) : bias_rule(e, n); });
+    input_.bias = bias_->initial_values();
+  }
+  faults_ = &scene_.faults();
+  input_.x = x_->initial_values();
+  input_.weight = weight_->initial_values();
+}
+
+template <typename T>
+void MoeRun::set_common(T* tensors) const {
+  tensors->ids = routing_.ids_data();
+  tensors->expert_map = routing_.expert_map_data();
+  tensors->group_offsets = static_cast<const std::int32_t*>(routing_array(0));
+  tensors->row_assignment = static_cast<const std::int32_t*>(routing_array(1));
+  tensors->assignment_row = static_cast<const std::int32_t*>(routing_array(2));
+  tensors->routing_weights = weights_ ? weights_->data() : nullptr;
+  tensors->x = x_->data();
+  tensors->weight = weight_->data();
+  tensors->bias = bias_ ? bias_->data() : nullptr;
+  tensors->num_tokens = routing_.num_tokens_data();
+  tensors->faults = static_cast<std::uint32_t*>(faults_->data());
+}
+
+Tensor* MoeRun::make_output(const char* name, std::int32_t type, Shape shape, bool always_whole) {
+  Tensor& tensor = scene_.output(name, type, shape, line_.misalign);
+  if (line_.add || (line_.keep && !always_whole))
+    tensor.fill([&](Index b, Index r, Index c) { return row_value(4, b * 1000 + r, c + 3); });
+  return &tensor;
+}
+
+void MoeRun::check_faults() const {
+  for (Index i = 0; i < GGM_FAULT_WORDS; ++i) {
+    INFO("fault word " << i);
+    CHECK(faults_->integer(i) == faults_want_[at(i)]);
+  }
+}
+
+void MoeRun::check_output(const Tensor& tensor, const std::vector<double>& want, Index inner, double limit) const {
+  if (line_.data == Data::integers) {
+    const std::string wrong = difference(tensor, want);
+    INFO(wrong);
+    REQUIRE(wrong.empty());
+    return;
+  }
+  const double error = relative_error(tensor.values(), want);
+  if (limit == 0) limit = fused_limit(line_.type, tensor.type(), inner);
+  // A float32 result whose rows pass through 16-bit products has their rounding in it.
+  INFO(tensor.name() << ": relative error " << error << ", limit " << limit);
+  REQUIRE(error <= limit);
+}
+
+MoeForwardRun::MoeForwardRun(const Handle& handle, const MoeCase& line) : MoeRun(handle, line) {
+  const Index N = problem_.out_features, rows = static_cast<Index>(input_.routing.row_assignment.size());
+  if (line_.gap) problem_.y_ld = N + line_.gap;
+  y_ = make_output("y", problem_.y_type ? problem_.y_type : problem_.x_type,
+                   {1, problem_.output_rows == GGM_ROWS_GROUPED ? rows : problem_.tokens, N, problem_.y_ld}, false);
+  set_common(&tensors_);
+  tensors_.y = y_->data();
+  input_.y = y_->initial_values();
+  input_.problem = problem_;
+}
+
+void MoeForwardRun::check() const {
+  check_faults();
+  check_output(*y_, moe_forward_reference(input_, line_.data == Data::integers ? Rounding::contract : Rounding::none),
+               problem_.in_features);
+}
+
+MoeBackwardRun::MoeBackwardRun(const Handle& handle, const MoeCase& line) : MoeRun(handle, line) {
+  ggm_moe_problem_t& p = problem_;
+  const Index K = p.in_features, N = p.out_features, rows = static_cast<Index>(input_.routing.row_assignment.size());
+  const bool y_grouped = p.output_rows == GGM_ROWS_GROUPED, x_grouped = p.input_rows == GGM_ROWS_GROUPED;
+  const std::uint32_t wants = line.gradients;
+  if (line.gap) p.dy_ld = N + line.gap;
+  dy_ = &scene_.input("dy", p.x_type, {1, y_grouped ? rows : p.tokens, N, p.dy_ld}, line.misalign);
+  dy_->fill([&](Index, Index r, Index c) {
+    const bool used = y_grouped ? input_.routing.row_assignment[at(r)] >= 0 : r < input_.num_tokens;
+    return used ? row_value(7, r, c) : NAN;
+  });
+  set_common(&tensors_);
+  tensors_.dy = dy_->data();
+  if (wants & GGM_GRADIENT_X) {
+    if (line.gap) p.dx_ld = K + line.gap;
+    dx_ = make_output("dx", p.dx_type ? p.dx_type : p.x_type, {1, x_grouped ? rows : p.tokens, K, p.dx_ld}, false);
+    tensors_.dx = dx_->data();
+    input_.dx = dx_->initial_values();
+  }
+  if (wants & GGM_GRADIENT_WEIGHT) {
+    const bool nk = p.weight_order == GGM_ORDER_NK;
+    const Index w_rows = nk ? N : K, w_columns = nk ? K : N, ld = w_columns + line.gap;
+    if (line.gap) p.d_weight_ld = ld;
+    if (line.strides == 1) p.d_weight_stride = w_rows * ld + 3;
+    d_weight_ = make_output("d_weight", p.d_weight_type ? p.d_weight_type : p.weight_type,
+                            {p.experts, w_rows, w_columns, ld, line.strides == 1 ? p.d_weight_stride : 0}, true);
+    tensors_.d_weight = d_weight_->data();
+    input_.d_weight = d_weight_->initial_values();
+  }
+  if (wants & GGM_GRADIENT_BIAS) {
+    if (!p.bias_type && !p.d_bias_type) p.d_bias_type = p.x_type;
+    if (line.strides == 1) p.d_bias_stride = N + 3;
+    d_bias_ = make_output("d_bias", p.d_bias_type ? p.d_bias_type : p.bias_type, {1, p.experts, N, p.d_bias_stride}, true);
+    tensors_.d_bias = d_bias_->data();
+    input_.d_bias = d_bias_->initial_values();
+  }
+  if (wants & GGM_GRADIENT_ROUTING_WEIGHTS) {
+    d_routing_weights_ = &scene_.output("d_routing_weights", GGM_TYPE_FLOAT32, {1, p.tokens, p.top_k});
+    tensors_.d_routing_weights = static_cast<float*>(d_routing_weights_->data());
+  }
+  input_.dy = dy_->initial_values();
+  input_.problem = p;
+}
+
+void MoeBackwardRun::check() const {
+  check_faults();
+  const bool integers = line_.data == Data::integers;
+  const MoeGradients want = moe_backward_reference(input_, integers ? Rounding::contract : Rounding::none, true);
+  const Index rows = static_cast<Index>(input_.routing.row_assignment.size());
+  if (dx_) check_output(*dx_, want.dx, problem_.out_features);
+  if (d_weight_) check_output(*d_weight_, want.d_weight, rows);
+  if (d_bias_) check_output(*d_bias_, want.d_bias, rows);
+  if (d_routing_weights_)
+    check_output(*d_routing_weights_, want.d_routing_weights, problem_.out_features + problem_.in_features,
+                 is_16bit(line_.type)             ? 2e-5
+                 : line_.type == GGM_TYPE_FLOAT64 ? 2e-7
+                                                  : 4e-6);
+}
+
+std::vector<std::uint64_t> MoeBackwardRun::output_bits() const {
+  std::vector<std::uint64_t> bits;
+  for (const Tensor* tensor : {dx_, d_weight_, d_bias_, d_routing_weights_}) {
+    if (!tensor) continue;
+    const std::vector<std::uint64_t> part = tensor->all_bits();
+    bits.insert(bits.end(), part.begin(), part.end());
+  }
+  return bits;
+}
+
+}  // namespace ggm_test

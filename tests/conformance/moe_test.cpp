@@ -1,0 +1,64 @@
+// ggm_moe_forward and ggm_moe_backward over their tables. The operations are multilinear, so on small integers every gradient
+// of the reference is exact; moe_gradient_test.cpp checks that reference once more by differences with step 1.
+#include "conformance/families.h"
+#include "conformance/moe_case.h"
+
+using namespace ggm_test;
+
+namespace {
+
+template <typename Run>
+void integers(bool cuda, std::int32_t type, bool backward) {
+  for (const Backend& backend : backends(cuda)) {
+    const Handle handle(backend);
+    for (const MoeCase& line : moe_cases(type, Data::integers, backward)) {
+      const std::string text = backend.name + " " + line.text();
+      if (!case_selected(text)) continue;
+      GGM_CASE(text);
+      Run run(handle, line);
+      run.run_twice();
+      run.check();
+    }
+  }
+}
+void forward(bool cuda, std::int32_t type) { integers<MoeForwardRun>(cuda, type, false); }
+void backward(bool cuda, std::int32_t type) { integers<MoeBackwardRun>(cuda, type, true); }
+
+template <typename Run>
+void random(bool cuda, bool is_backward) {
+  for (const std::int32_t type : kFloatTypes)
+    each_family<Run>(cuda, moe_cases(type, Data::random, is_backward), [](const Run& run) { return run.output_bits(); });
+}
+
+}  // namespace
+
+TEST_CASE("moe_forward: integers bit for bit, float32", "[host]") { forward(false, GGM_TYPE_FLOAT32); }
+TEST_CASE("moe_forward: integers bit for bit, bfloat16", "[host]") { forward(false, GGM_TYPE_BFLOAT16); }
+TEST_CASE("moe_forward: integers bit for bit, float16", "[host]") { forward(false, GGM_TYPE_FLOAT16); }
+TEST_CASE("moe_forward: integers bit for bit, float64", "[host]") { forward(false, GGM_TYPE_FLOAT64); }
+TEST_CASE("moe_forward: integers bit for bit, float32, GPU", "[gpu]") { forward(true, GGM_TYPE_FLOAT32); }
+TEST_CASE("moe_forward: integers bit for bit, bfloat16, GPU", "[gpu]") { forward(true, GGM_TYPE_BFLOAT16); }
+TEST_CASE("moe_forward: integers bit for bit, float16, GPU", "[gpu]") { forward(true, GGM_TYPE_FLOAT16); }
+TEST_CASE("moe_forward: integers bit for bit, float64, GPU", "[gpu]") { forward(true, GGM_TYPE_FLOAT64); }
+
+TEST_CASE("moe_backward: integers bit for bit, float32", "[host]") { backward(false, GGM_TYPE_FLOAT32); }
+TEST_CASE("moe_backward: integers bit for bit, bfloat16", "[host]") { backward(false, GGM_TYPE_BFLOAT16); }
+TEST_CASE("moe_backward: integers bit for bit, float16", "[host]") { backward(false, GGM_TYPE_FLOAT16); }
+TEST_CASE("moe_backward: integers bit for bit, float64", "[host]") { backward(false, GGM_TYPE_FLOAT64); }
+TEST_CASE("moe_backward: integers bit for bit, float32, GPU", "[gpu]") { backward(true, GGM_TYPE_FLOAT32); }
+TEST_CASE("moe_backward: integers bit for bit, bfloat16, GPU", "[gpu]") { backward(true, GGM_TYPE_BFLOAT16); }
+TEST_CASE("moe_backward: integers bit for bit, float16, GPU", "[gpu]") { backward(true, GGM_TYPE_FLOAT16); }
+TEST_CASE("moe_backward: integers bit for bit, float64, GPU", "[gpu]") { backward(true, GGM_TYPE_FLOAT64); }
+
+TEST_CASE("moe_forward: random data within the limits, all families the same bits", "[host]") {
+  random<MoeForwardRun>(false, false);
+}
+TEST_CASE("moe_backward: random data within the limits, all families the same bits", "[host]") {
+  random<MoeBackwardRun>(false, true);
+}
+TEST_CASE("moe_forward: random data within the limits, all families the same bits, GPU", "[gpu]") {
+  random<MoeForwardRun>(true, false);
+}
+TEST_CASE("moe_backward: random data within the limits, all families the same bits, GPU", "[gpu]") {
+  random<MoeBackwardRun>(true, true);
+}
