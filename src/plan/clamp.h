@@ -1,5 +1,5 @@
-// What becomes of untrusted counts, sizes and offsets: the one set of rules that every backend applies (sections 4b, 5 and 6 of ggm.h).
-// Each function gives the value to use and whether it differs from the caller's, which is what the fault array counts.
+// What becomes of untrusted counts, sizes and offsets: the one set of rules that every backend applies (sections 4b, 5 and 6 of
+// ggm.h). Each function gives the value to use and whether it differs from the caller's, which is what the fault array counts.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,253 @@
+// One block builds the whole table, kScanThreads groups at a time: rows of each group, its descriptor, and the running number
+// of tiles.
+#include "cuda/gemm/groups.h"
+#include "cuda/runtime/block_scan.cuh"
+#include "cuda/runtime/faults.cuh"
+#include "cuda/runtime/launch.cuh"
+
+namespace ggm::cuda {
+namespace {
+
+struct Tiles {
+  TablePointers table;
+  int tile_m, tile_n;
+};
+
+struct BuildParams {
+  GroupBuild build;
+  Tiles tiles;
+};
+
+struct ArrayParams {
+  ArrayBuild build;
+  Tiles tiles;
+};
+
+__device__ std::int64_t read_index(const void* values, IndexType type, std::int64_t i) {
+  return type == IndexType::int64 ? static_cast<const std::int64_t*>(values)[i] : static_cast<const std::int32_t*>(values)[i];
+}
+
+struct RowFaults {
+  std::uint32_t sizes = 0;    // GGM_FAULT_SIZE_CLAMPED
+  std::uint32_t offsets = 0;  // GGM_FAULT_BAD_ROUTING
+};
+
+// First row and number of rows of the groups of one chunk; every thread of the block calls it. `carry` is what the earlier
+// chunks sum up to: rows before this chunk, or the largest offset so far.
+__device__ ClampedRange rows_of_group(const GroupBuild& build, std::int64_t group, bool active, std::int64_t* carry,
+                                      ScanShared& shared, std::int64_t (&ends)[kScanThreads + 1], RowFaults* faults) {
+  ClampedRange range{0, 0, false};
+  switch (build.source) {
+    case RowSource::sizes: {
+      const std::int64_t size = active ? read_index(build.sizes, build.index_type, group) : 0;
+      const std::int64_t wanted = clamp_between(size, 0, build.rows);
+      std::int64_t total;
+      const std::int64_t after = *carry + block_scan(wanted, Add{}, 0, shared, &total);
+      range = clamp_size(size, after - wanted, build.rows);
+      *carry += total;
+      faults->sizes += active && range.changed;
+      break;
+    }
+    case RowSource::offsets:
+    case RowSource::ends: {
+      // Ends of the groups; the first entry of `offsets` is the carry that the caller starts with.
+      const std::int64_t value =
+          active ? read_index(build.offsets, build.index_type, group + (build.source == RowSource::offsets)) : 0;
+      std::int64_t largest;
+      const std::int64_t scanned = block_scan(clamp_between(value, 0, build.rows), Max{}, 0, shared, &largest);
+      const std::int64_t end = Max{}(*carry, scanned);
+      ends[threadIdx.x + 1] = end;
+      if (threadIdx.x == 0) ends[0] = *carry;
+      __syncthreads();
+      range.start = ends[threadIdx.x];
+      range.size = end - range.start;
+      __syncthreads();
+      *carry = Max{}(*carry, largest);
+      faults->offsets += active && end != value;
+      break;
+    }
+    case RowSource::starts_sizes:
+      if (active)
+        range = clamp_range(read_index(build.offsets, build.index_type, group),
+                            read_index(build.sizes, build.index_type, group), build.rows);
+      faults->sizes += range.changed;
+      break;
+    case RowSource::masked:
+      if (active) {
+        const Clamped size = clamp_count(read_index(build.sizes, build.index_type, group), build.rows);
+        range = {0, size.value, size.changed};
+      }
+      faults->sizes += range.changed;
+      break;
+    case RowSource::row_offsets:
+      if (active) {
+        const auto* offsets = static_cast<const std::int32_t*>(build.offsets);
+        range.start = offsets[group];
+        range.size = offsets[group + 1] - range.start;
+      }
+      break;
+  }
+  return range;
+}
+
+__device__ const char* operand_at(const GroupOperand& operand, std::int64_t group, std::int64_t first_row) {
+  if (operand.base == nullptr) return nullptr;
+  return static_cast<const char*>(operand.base) + first_row * operand.row_bytes + group * operand.group_bytes;
+}
+
+__device__ bool any_valid(const std::int32_t* row_valid, const ClampedRange& range) {
+  for (std::int64_t r = range.start; r < range.start + range.size; ++r)
+    if (row_valid[r] >= 0) return true;
+  return false;
+}
+
+__device__ GroupDesc describe(const GroupBuild& build, std::int64_t group, const ClampedRange& range) {
+  GroupDesc desc{};
+  desc.a = operand_at(build.a, group, range.start);
+  desc.b = operand_at(build.b, group, range.start);
+  desc.c = operand_at(build.c, group, range.start);
+  desc.d = const_cast<char*>(operand_at(build.d, group, range.start));
+  desc.lda = build.a.ld;
+  desc.ldb = build.b.ld;
+  desc.ldc = build.c.ld;
+  desc.ldd = build.d.ld;
+  desc.m = static_cast<std::int32_t>(build.rows_are_k ? build.m : range.size);
+  desc.n = static_cast<std::int32_t>(build.n);
+  desc.k = static_cast<std::int32_t>(build.rows_are_k ? range.size : build.k);
+  desc.first_row = static_cast<std::int32_t>(range.start);
+  if (build.skip_without != nullptr && !any_valid(build.skip_without, range)) desc.m = 0;
+  return desc;
+}
+
+// Stores one chunk of descriptors and the tiles before each; every thread of the block calls it.
+__device__ void store_chunk_of_groups(const Tiles& tiles, const GroupDesc& desc, std::int64_t group, bool active,
+                                      std::int64_t* tiles_before, ScanShared& shared) {
+  const std::int64_t count = active ? ceil_div(desc.m, tiles.tile_m) * ceil_div(desc.n, tiles.tile_n) : 0;
+  std::int64_t total;
+  const std::int64_t after = *tiles_before + block_scan(count, Add{}, 0, shared, &total);
+  if (active) {
+    tiles.table.groups[group] = desc;
+    tiles.table.tile_offsets[group] = after - count;
+  }
+  *tiles_before += total;
+}
+
+__device__ void close_table(const Tiles& tiles, std::int64_t groups, std::int64_t tile_count) {
+  if (threadIdx.x != 0) return;
+  tiles.table.tile_offsets[groups] = tile_count;
+  *tiles.table.tile_counter = 0;
+}
+
+__global__ void __launch_bounds__(kScanThreads) build_table(const BuildParams p) {
+  __shared__ ScanShared shared;
+  __shared__ std::int64_t ends[kScanThreads + 1];
+  const GroupBuild& build = p.build;
+  RowFaults faults;
+  std::int64_t carry = 0, tile_count = 0;
+  if (build.source == RowSource::offsets && build.group_count > 0) {
+    const Clamped first = clamp_offset(read_index(build.offsets, build.index_type, 0), 0, build.rows);
+    carry = first.value;
+    faults.offsets += threadIdx.x == 0 && first.changed;
+  }
+  for (std::int64_t base = 0; base < build.group_count; base += kScanThreads) {
+    const std::int64_t group = base + threadIdx.x;
+    const bool active = group < build.group_count;
+    const ClampedRange range = rows_of_group(build, group, active, &carry, shared, ends, &faults);
+    const GroupDesc desc = active ? describe(build, group, range) : GroupDesc{};
+    store_chunk_of_groups(p.tiles, desc, group, active, &tile_count, shared);
+  }
+  close_table(p.tiles, build.group_count, tile_count);
+  count_faults_of_warp(build.faults, GGM_FAULT_SIZE_CLAMPED, faults.sizes);
+  count_faults_of_warp(build.faults, GGM_FAULT_BAD_ROUTING, faults.offsets);
+}
+
+__device__ Clamped bounded(const void* values, IndexType type, std::int64_t group, std::int64_t bound) {
+  return values == nullptr ? Clamped{bound, false} : clamp_count(read_index(values, type, group), bound);
+}
+
+__device__ std::int64_t leading_dimension(const void* values, IndexType type, std::int64_t group, std::int64_t packed) {
+  return values == nullptr ? packed : read_index(values, type, group);
+}
+
+// Pointer and leading dimension keep the promised alignment, and the pointer that of its element.
+__device__ bool keeps(const void* pointer, std::int64_t ld, int element_bytes, int promised) {
+  const std::uint64_t address = reinterpret_cast<std::uint64_t>(pointer);
+  if (address % element_bytes != 0) return false;
+  return promised == 0 || (address % promised == 0 && static_cast<std::uint64_t>(ld) * element_bytes % promised == 0);
+}
+
+struct ArrayFaults {
+  std::uint32_t sizes = 0, misaligned = 0;
+};
+
+__device__ GroupDesc describe_array_group(const ArrayBuild& build, std::int64_t g, ArrayFaults* faults) {
+  const Clamped m = bounded(build.m, build.index_type, g, build.max_m);
+  const Clamped n = bounded(build.n, build.index_type, g, build.max_n);
+  const Clamped k = bounded(build.k, build.index_type, g, build.max_k);
+  faults->sizes += m.changed || n.changed || k.changed;
+  GroupDesc desc{};
+  if (m.value == 0 || n.value == 0) return desc;  // empty: no pointer is looked at
+  desc.n = static_cast<std::int32_t>(n.value);
+  desc.k = static_cast<std::int32_t>(k.value);
+  const bool a_contiguous = build.a_order == Order::inner_contiguous, b_contiguous = build.b_order == Order::inner_contiguous;
+  desc.lda = leading_dimension(build.lda, build.index_type, g, a_contiguous ? k.value : m.value);
+  desc.ldb = leading_dimension(build.ldb, build.index_type, g, b_contiguous ? k.value : n.value);
+  desc.ldc = leading_dimension(build.ldc, build.index_type, g, n.value);
+  desc.ldd = leading_dimension(build.ldd, build.index_type, g, n.value);
+  desc.d = build.d[g];
+  bool aligned = keeps(desc.d, desc.ldd, build.d_bytes, build.min_alignment);
+  if (build.c != nullptr) {
+    desc.c = build.c[g];
+    aligned &= keeps(desc.c, desc.ldc, build.c_bytes, build.min_alignment);
+  }
+  if (k.value > 0) {
+    desc.a = build.a[g];
+    desc.b = build.b[g];
+    aligned &= keeps(desc.a, desc.lda, build.input_bytes, build.min_alignment);
+    aligned &= keeps(desc.b, desc.ldb, build.input_bytes, build.min_alignment);
+  }
+  faults->misaligned += !aligned;
+  desc.m = aligned ? static_cast<std::int32_t>(m.value) : 0;
+  return desc;
+}
+
+__global__ void __launch_bounds__(kScanThreads) build_array_table(const ArrayParams p) {
+  __shared__ ScanShared shared;
+  const ArrayBuild& build = p.build;
+  ArrayFaults faults;
+  std::int64_t tile_count = 0;
+  for (std::int64_t base = 0; base < build.group_count; base += kScanThreads) {
+    const std::int64_t group = base + threadIdx.x;
+    const bool active = group < build.group_count;
+    const GroupDesc desc = active ? describe_array_group(build, group, &faults) : GroupDesc{};
+    store_chunk_of_groups(p.tiles, desc, group, active, &tile_count, shared);
+  }
+  close_table(p.tiles, build.group_count, tile_count);
+  count_faults_of_warp(build.faults, GGM_FAULT_SIZE_CLAMPED, faults.sizes);
+  count_faults_of_warp(build.faults, GGM_FAULT_MISALIGNED_GROUP, faults.misaligned);
+}
+
+}  // namespace
+
+TablePointers table_pointers(const GroupTable& table, void* workspace) {
+  return {table.groups.at<GroupDesc>(workspace), table.tile_offsets.at<std::int64_t>(workspace),
+          table.tile_counter.at<unsigned long long>(workspace)};
+}
+
+ggm_status_t build_groups(const GroupBuild& build, const GemmKernel& kernel, const TablePointers& table, const Launch& launch) {
+  return launch_kernel("build_groups", build_table, 1, kScanThreads, 0, launch,
+                       BuildParams{build, {table, kernel.tile_m, kernel.tile_n}});
+}
+
+ggm_status_t build_array_groups(const ArrayBuild& build, const GemmKernel& kernel, const TablePointers& table,
+                                const Launch& launch) {
+  return launch_kernel("build_array_groups", build_array_table, 1, kScanThreads, 0, launch,
+                       ArrayParams{build, {table, kernel.tile_m, kernel.tile_n}});
+}
+
+ggm_status_t load_group_kernels() {
+  GGM_TRY(load_kernel("build_groups", build_table));
+  return load_kernel("build_array_groups", build_array_table);
+}
+
+}  // namespace ggm::cuda

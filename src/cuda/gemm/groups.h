@@ -1,0 +1,79 @@
+// Group descriptors and tile offsets of one product, built on the device from sizes that only the device knows.
+// Called by the steps of the grouped products and of the MoE operations before launch_gemm; one small launch each.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+#include "cuda/runtime/launch.h"
+#include "plan/group.h"
+#include "plan/kernel_table.h"
+#include "plan/plan.h"
+
+namespace ggm::cuda {
+
+// Where the built table lies: GroupTable as pointers.
+struct TablePointers {
+  GroupDesc* groups = nullptr;
+  std::int64_t* tile_offsets = nullptr;
+  unsigned long long* tile_counter = nullptr;
+};
+TablePointers table_pointers(const GroupTable& table, void* workspace);
+
+// How the rows of group g are found.
+enum class RowSource : std::int32_t {
+  sizes,         // one after the other from row 0
+  offsets,       // [groups+1]
+  ends,          // [groups], the first group from row 0
+  starts_sizes,  // first rows and sizes
+  masked,        // sizes; every group has rows of its own
+  row_offsets,   // int32 [groups+1] that the library itself made: trusted
+};
+
+// One operand: element (0,0) of group g lies at base + first row of g * row_bytes + g * group_bytes.
+struct GroupOperand {
+  const void* base = nullptr;
+  std::int64_t row_bytes = 0;    // 0: gathered, or no rows of its own
+  std::int64_t group_bytes = 0;  // 0: shared
+  std::int64_t ld = 0;
+};
+
+struct GroupBuild {
+  RowSource source = RowSource::sizes;
+  IndexType index_type = IndexType::int32;
+  const void* sizes = nullptr;
+  const void* offsets = nullptr;
+  std::uint32_t* faults = nullptr;
+  std::int64_t group_count = 0;
+  std::int64_t rows = 0;             // bound on the rows
+  bool rows_are_k = false;           // the rows are the inner dimension; else m
+  std::int64_t m = 0, n = 0, k = 0;  // those that are not the rows
+  GroupOperand a, b, c, d;
+  // When set, a group none of whose rows r has row_valid[r] >= 0 gets no tile at all: its D stays as it is.
+  const std::int32_t* skip_without = nullptr;
+};
+
+// Fills the table for tiles of `kernel` and zeroes its tile counter.
+ggm_status_t build_groups(const GroupBuild& build, const GemmKernel& kernel, const TablePointers& table, const Launch& launch);
+
+// The general groups of ggm_grouped_gemm_array.
+struct ArrayBuild {
+  IndexType index_type = IndexType::int32;
+  const void *m = nullptr, *n = nullptr, *k = nullptr;                        // nullptr: the bound
+  const void *lda = nullptr, *ldb = nullptr, *ldc = nullptr, *ldd = nullptr;  // nullptr: packed
+  const void* const* a = nullptr;
+  const void* const* b = nullptr;
+  const void* const* c = nullptr;  // nullptr: C is not read
+  void* const* d = nullptr;
+  std::uint32_t* faults = nullptr;
+  std::int64_t group_count = 0, max_m = 0, max_n = 0, max_k = 0;
+  Order a_order = Order::inner_contiguous, b_order = Order::inner_contiguous;
+  int input_bytes = 0, c_bytes = 0, d_bytes = 0;
+  int min_alignment = 0;
+};
+ggm_status_t build_array_groups(const ArrayBuild& build, const GemmKernel& kernel, const TablePointers& table,
+                                const Launch& launch);
+
+ggm_status_t load_group_kernels();
+
+}  // namespace ggm::cuda

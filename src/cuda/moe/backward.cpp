@@ -1,0 +1,173 @@
+// The gradients, each on its own, so that asking for them together or apart gives the same bits:
+//   dy W_e          one product, whose rows are summed into dx and whose inner products with x are the routing gradient
+//   (w dy) (x) x    one product over the rows of each expert: d_weight
+//   w dy            summed over the rows of each expert: d_bias
+#include "cuda/gemm/gemm.h"
+#include "cuda/moe/moe.h"
+#include "cuda/moe/steps.h"
+#include "cuda/rows/rows.h"
+
+namespace ggm::cuda {
+namespace {
+
+// What every part reads.
+struct Backward {
+  const MoeProblem& problem;
+  const MoeBackwardPlan& plan;
+  const ggm_moe_backward_tensors_t& tensors;
+  void* workspace;
+  const Launch& launch;
+  RowPointers rows;
+  RowOperand x, dy;
+};
+
+// d_routing_weights[t,j] = sum of the partial inner products of its row + <dy, bias>.
+ggm_status_t finish_routing_weights(const Backward& b) {
+  const MoeProblem& problem = b.problem;
+  DotRows dot{};
+  dot.result = b.tensors.d_routing_weights;
+  dot.assignments = problem.routing.assignments;
+  dot.top_k = problem.routing.top_k;
+  dot.experts = problem.routing.experts;
+  dot.assignment_row = b.rows.assignment_row;
+  dot.group_offsets = b.rows.group_offsets;
+  dot.dots = b.plan.dots.at<void>(b.workspace);
+  dot.dot_blocks = ceil_div(problem.in_features, kDotColumns);
+  dot.u_type = problem.dy_type;
+  dot.v_type = problem.bias_type != Type::none ? problem.bias_type : problem.dy_type;
+  if (problem.bias_type != Type::none && problem.out_features > 0) {
+    dot.u = b.dy.base;
+    dot.u_index = b.dy.grouped ? DotRows::Index::row : DotRows::Index::token;
+    dot.u_ld = b.dy.ld;
+    dot.v = b.tensors.bias;
+    dot.v_index = DotRows::Index::expert;
+    dot.v_ld = problem.bias_stride;
+    dot.features = problem.out_features;
+  }
+  return dot_rows(dot, b.launch);
+}
+
+// dx and d_routing_weights. The weights are read the other way round: the inner index runs over their out_features.
+ggm_status_t run_dx(const Backward& b) {
+  const MoeProblem& problem = b.problem;
+  const bool wants_dx = problem.wants(GGM_GRADIENT_X), wants_dots = problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS);
+  const RowResult dx{b.tensors.dx,
+                     problem.in_features,
+                     problem.dx_ld,
+                     problem.dx_type,
+                     problem.backward_product_type,
+                     problem.input_grouped,
+                     problem.add_to_dx,
+                     b.plan.ordered,
+                     b.plan.products.at<void>(b.workspace),
+                     b.plan.sums.at<void>(b.workspace),
+                     b.plan.turns.at<std::uint16_t>(b.workspace),
+                     b.plan.turns.bytes};
+  if (problem.in_features > 0 && problem.routing.max_rows > 0) {
+    const TablePointers table = table_pointers(b.plan.dx_table, b.workspace);
+    GroupBuild build = row_groups(problem, b.rows);
+    build.n = problem.in_features;
+    build.k = problem.out_features;
+    build.a = b.dy.operand();
+    build.b = {b.tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
+    GemmCall call = row_call(problem, b.rows, table);
+    call.a_rows = b.dy.rows(b.rows);
+    call.b_order = problem.weight_order == Order::inner_contiguous ? Order::inner_strided : Order::inner_contiguous;
+    if (wants_dots) {
+      call.epilogue.dots = b.plan.dots.at<void>(b.workspace);
+      call.epilogue.dot_blocks = ceil_div(problem.in_features, kDotColumns);
+      call.epilogue.dot_x = b.x.base;
+      call.epilogue.dot_x_ld = b.x.ld;
+      call.epilogue.dot_rows = b.x.rows(b.rows);
+    }
+    if (wants_dx)
+      GGM_TRY(begin_result(dx, problem, b.rows, &build, &call.epilogue, b.launch));
+    else
+      call.epilogue.kind = EpilogueKind::none;
+    GGM_TRY(build_groups(build, kGemmKernels[b.plan.dx_kernel], table, b.launch));
+    GGM_TRY(launch_gemm(b.plan.dx_kernel, call, b.launch.multiprocessors, b.launch.stream));
+    if (wants_dx) GGM_TRY(end_result(dx, problem, b.rows, b.tensors.num_tokens, b.launch));
+  }
+  return wants_dots ? finish_routing_weights(b) : GGM_STATUS_SUCCESS;
+}
+
+// d_weight_e [N,K] = (w dy)^T x for NK weights, [K,N] = x^T (w dy) for KN: the inner index runs over the rows of the expert.
+ggm_status_t run_d_weight(const Backward& b) {
+  const MoeProblem& problem = b.problem;
+  const bool add = problem.add_to_d_weight;
+  if (problem.in_features == 0 || problem.out_features == 0) return GGM_STATUS_SUCCESS;
+  if (add && problem.routing.max_rows == 0) return GGM_STATUS_SUCCESS;
+  const bool dy_first = problem.weight_order == Order::inner_contiguous;
+  const RowOperand& first = dy_first ? b.dy : b.x;
+  const RowOperand& second = dy_first ? b.x : b.dy;
+  const TablePointers table = table_pointers(b.plan.d_weight_table, b.workspace);
+
+  GroupBuild build = row_groups(problem, b.rows);
+  build.rows_are_k = true;
+  build.m = dy_first ? problem.out_features : problem.in_features;
+  build.n = dy_first ? problem.in_features : problem.out_features;
+  build.a = first.operand();
+  build.b = second.operand();
+  build.d = {b.tensors.d_weight, 0, problem.d_weight_stride * bytes_of(problem.d_weight_type), problem.d_weight_ld};
+  if (add) {
+    build.c = build.d;
+    build.skip_without = b.rows.row_token;  // an expert without rows stays as it is
+  }
+
+  GemmCall call = row_call(problem, b.rows, table);
+  call.a_order = call.b_order = Order::inner_strided;
+  call.a_rows = first.rows(b.rows);
+  call.b_rows = second.rows(b.rows);
+  if (b.rows.row_weight != nullptr) {
+    call.scaled = dy_first ? GemmCall::Scale::a : GemmCall::Scale::b;
+    call.scale = static_cast<const float*>(b.rows.row_weight);
+  }
+  call.epilogue.d_type = problem.d_weight_type;
+  if (add) {
+    call.epilogue.use_beta = true;
+    call.epilogue.beta = 1;
+    call.epilogue.c_type = problem.d_weight_type;
+  }
+  GGM_TRY(build_groups(build, kGemmKernels[b.plan.d_weight_kernel], table, b.launch));
+  return launch_gemm(b.plan.d_weight_kernel, call, b.launch.multiprocessors, b.launch.stream);
+}
+
+ggm_status_t run_d_bias(const Backward& b) {
+  const MoeProblem& problem = b.problem;
+  SumRows sum{};
+  sum.dy = b.dy.base;
+  sum.out = b.tensors.d_bias;
+  sum.dy_type = problem.dy_type;
+  sum.out_type = problem.d_bias_type;
+  sum.experts = problem.routing.experts;
+  sum.features = problem.out_features;
+  sum.dy_ld = problem.dy_ld;
+  sum.out_stride = problem.d_bias_stride;
+  sum.group_offsets = b.rows.group_offsets;
+  sum.row_token = b.rows.row_token;
+  sum.by_token = !b.dy.grouped;
+  sum.weight = b.rows.row_weight;
+  sum.add = problem.add_to_d_bias;
+  return sum_rows(sum, b.launch);
+}
+
+}  // namespace
+
+ggm_status_t run_moe_backward(const MoeProblem& problem, const MoeBackwardPlan& plan, const ggm_moe_backward_tensors_t& tensors,
+                              void* workspace, const Launch& launch) {
+  const Backward b{problem,
+                   plan,
+                   tensors,
+                   workspace,
+                   launch,
+                   row_pointers(plan.rows, workspace),
+                   {tensors.x, problem.x_ld, problem.x_type, problem.input_grouped},
+                   {tensors.dy, problem.dy_ld, problem.dy_type, problem.output_grouped}};
+  GGM_TRY(make_rows(problem, plan.scratch, tensors, workspace, b.rows, launch));
+  if (problem.wants(GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS)) GGM_TRY(run_dx(b));
+  if (problem.wants(GGM_GRADIENT_WEIGHT)) GGM_TRY(run_d_weight(b));
+  if (problem.wants(GGM_GRADIENT_BIAS)) GGM_TRY(run_d_bias(b));
+  return GGM_STATUS_SUCCESS;
+}
+
+}  // namespace ggm::cuda

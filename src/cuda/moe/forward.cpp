@@ -1,0 +1,50 @@
+// y = combine of x W_e^T + bias: rows, groups, product, sum of each token's rows.
+#include "cuda/gemm/gemm.h"
+#include "cuda/moe/moe.h"
+#include "cuda/moe/steps.h"
+
+namespace ggm::cuda {
+
+ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& plan, const ggm_moe_forward_tensors_t& tensors,
+                             void* workspace, const Launch& launch) {
+  const RowPointers rows = row_pointers(plan.rows, workspace);
+  GGM_TRY(make_rows(problem, plan.scratch, tensors, workspace, rows, launch));
+  if (problem.out_features == 0 || problem.routing.max_rows == 0)
+    return GGM_STATUS_SUCCESS;  // without rows there are no tokens
+
+  const RowResult y{tensors.y,
+                    problem.out_features,
+                    problem.y_ld,
+                    problem.y_type,
+                    problem.forward_product_type,
+                    problem.output_grouped,
+                    problem.add_to_y,
+                    plan.ordered,
+                    plan.products.at<void>(workspace),
+                    plan.sums.at<void>(workspace),
+                    plan.turns.at<std::uint16_t>(workspace),
+                    plan.turns.bytes};
+  const RowOperand x{tensors.x, problem.x_ld, problem.x_type, problem.input_grouped};
+  const TablePointers table = table_pointers(plan.table, workspace);
+
+  GroupBuild build = row_groups(problem, rows);
+  build.n = problem.out_features;
+  build.k = problem.in_features;
+  build.a = x.operand();
+  build.b = {tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
+
+  GemmCall call = row_call(problem, rows, table);
+  call.b_order = problem.weight_order;
+  call.a_rows = x.rows(rows);
+  if (problem.bias_type != Type::none) {
+    call.epilogue.bias = tensors.bias;
+    call.epilogue.bias_stride = problem.bias_stride;
+    call.epilogue.bias_type = problem.bias_type;
+  }
+  GGM_TRY(begin_result(y, problem, rows, &build, &call.epilogue, launch));
+  GGM_TRY(build_groups(build, kGemmKernels[plan.kernel], table, launch));
+  GGM_TRY(launch_gemm(plan.kernel, call, launch.multiprocessors, launch.stream));
+  return end_result(y, problem, rows, tensors.num_tokens, launch);
+}
+
+}  // namespace ggm::cuda

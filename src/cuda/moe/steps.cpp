@@ -1,0 +1,117 @@
+#include "cuda/moe/steps.h"
+
+#include "cuda/rows/rows.h"
+
+namespace ggm::cuda {
+namespace {
+
+// none when a rounding to it would change nothing.
+Type rounding_type(Type product, Type input) { return product == accumulator_of(input) ? Type::none : product; }
+
+}  // namespace
+
+GroupBuild row_groups(const MoeProblem& problem, const RowPointers& rows) {
+  GroupBuild build;
+  build.source = RowSource::row_offsets;
+  build.offsets = rows.group_offsets;
+  build.group_count = problem.routing.experts;
+  build.rows = problem.routing.max_rows;
+  return build;
+}
+
+GemmCall row_call(const MoeProblem& problem, const RowPointers& rows, const TablePointers& table) {
+  GemmCall call;
+  call.groups = table.groups;
+  call.tile_offsets = table.tile_offsets;
+  call.tile_counter = table.tile_counter;
+  call.group_count = static_cast<std::int32_t>(problem.routing.experts);
+  call.type = problem.x_type;
+  call.row_valid = rows.row_token;
+  return call;
+}
+
+ggm_status_t begin_result(const RowResult& result, const MoeProblem& problem, const RowPointers& rows, GroupBuild* build,
+                          Epilogue* epilogue, const Launch& launch) {
+  epilogue->product_type = rounding_type(result.product_type, problem.x_type);
+  if (result.grouped) {
+    epilogue->d_type = result.type;
+    epilogue->row_weight = rows.row_weight;
+    epilogue->keep_invalid = problem.keep_unused_rows;
+    if (result.add) {
+      epilogue->add_to = result.out;
+      epilogue->add_to_ld = result.ld;
+      epilogue->add_to_type = result.type;
+    }
+    build->d = {result.out, result.ld * bytes_of(result.type), 0, result.ld};
+    return GGM_STATUS_SUCCESS;
+  }
+  if (!result.ordered) {  // weights come with the sum
+    epilogue->d_type = result.product_type;
+    build->d = {result.products, result.features * bytes_of(result.product_type), 0, result.features};
+    return GGM_STATUS_SUCCESS;
+  }
+  epilogue->kind = EpilogueKind::ordered;
+  epilogue->row_weight = rows.row_weight;
+  epilogue->row_token = rows.row_token;
+  epilogue->row_turn = rows.row_turn;
+  epilogue->sums = result.sums != nullptr ? result.sums : result.out;
+  epilogue->sums_ld = result.sums != nullptr ? result.features : result.ld;
+  epilogue->turns = result.turns;
+  epilogue->turn_tiles = ceil_div(result.features, kTurnColumns);
+  if (result.add) {
+    epilogue->add_to = result.out;
+    epilogue->add_to_ld = result.ld;
+    epilogue->add_to_type = result.type;
+  }
+  return clear(result.turns, result.turns_bytes, launch);
+}
+
+ggm_status_t end_result(const RowResult& result, const MoeProblem& problem, const RowPointers& rows,
+                        const std::int32_t* num_tokens, const Launch& launch) {
+  const RouteProblem& routing = problem.routing;
+  if (result.grouped) {
+    if (problem.keep_unused_rows) return GGM_STATUS_SUCCESS;
+    ZeroRows zero{};
+    zero.out = result.out;
+    zero.rows = routing.max_rows;
+    zero.row_bytes = result.features * bytes_of(result.type);
+    zero.ld_bytes = result.ld * bytes_of(result.type);
+    zero.unused = ZeroRows::Unused::negative;
+    zero.index = rows.row_token;
+    return zero_rows(zero, launch);
+  }
+  if (result.ordered) {
+    FinishSums finish{};
+    finish.sums = result.sums != nullptr ? result.sums : result.out;
+    finish.out = result.out;
+    finish.out_type = result.type;
+    finish.tokens = routing.tokens;
+    finish.top_k = routing.top_k;
+    finish.features = result.features;
+    finish.sums_ld = result.sums != nullptr ? result.features : result.ld;
+    finish.out_ld = result.ld;
+    finish.assignment_row = rows.assignment_row;
+    finish.num_tokens = num_tokens;
+    finish.keep_unused = problem.keep_unused_rows;
+    finish.add = result.add;
+    return finish_sums(finish, launch);
+  }
+  CombineRows combine{};
+  combine.in = result.products;
+  combine.out = result.out;
+  combine.in_type = result.product_type;
+  combine.out_type = result.type;
+  combine.tokens = routing.tokens;
+  combine.top_k = routing.top_k;
+  combine.features = result.features;
+  combine.in_ld = result.features;
+  combine.out_ld = result.ld;
+  combine.assignment_row = rows.assignment_row;
+  combine.weight = rows.row_weight;
+  combine.num_tokens = num_tokens;
+  combine.keep_unused = problem.keep_unused_rows;
+  combine.add = result.add;
+  return combine_rows(combine, launch);
+}
+
+}  // namespace ggm::cuda

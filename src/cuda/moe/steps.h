@@ -1,0 +1,65 @@
+// Steps that forward and backward share.
+#pragma once
+
+#include "base/status.h"
+#include "cuda/gemm/gemm_call.h"
+#include "cuda/gemm/groups.h"
+#include "cuda/routing/routing.h"
+
+namespace ggm::cuda {
+
+// Where rows of a tensor lie: addressed by token (gathered), or sorted already.
+struct RowOperand {
+  const void* base;
+  std::int64_t ld;
+  Type type;
+  bool grouped;
+
+  GroupOperand operand() const { return {base, grouped ? ld * bytes_of(type) : 0, 0, ld}; }
+  // Row indices of the gather; sorted rows need none.
+  const std::int32_t* rows(const RowPointers& pointers) const { return grouped ? nullptr : pointers.row_token; }
+};
+
+// One result over rows: y in the forward, dx in the backward.
+struct RowResult {
+  void* out;
+  std::int64_t features, ld;
+  Type type, product_type;
+  bool grouped, add;
+  // Regions of the plan.
+  bool ordered;
+  void* products;
+  void* sums;
+  std::uint16_t* turns;
+  std::int64_t turns_bytes;
+};
+
+// The routing arrays: made from the ids, or a caller's arrays checked; then the arrays of each row.
+template <typename Tensors>
+ggm_status_t make_rows(const MoeProblem& problem, const RouteScratch& scratch, const Tensors& tensors, void* workspace,
+                       const RowPointers& rows, const Launch& launch) {
+  if (problem.routing.id_type != IndexType::none) {
+    const RouteInputs inputs{tensors.ids, tensors.expert_map, tensors.num_tokens, tensors.faults};
+    GGM_TRY(route_rows(problem.routing, scratch, workspace, inputs, rows, launch));
+  } else {
+    const GivenRows given{tensors.group_offsets, tensors.row_assignment, tensors.assignment_row, tensors.num_tokens,
+                          tensors.faults};
+    GGM_TRY(check_rows(problem.routing, given, rows, launch));
+  }
+  return prepare_rows(problem.routing, rows, tensors.routing_weights, problem.routing_weight_type, problem.routing_weights_ld,
+                      launch);
+}
+
+// A product whose rows are the sorted rows; the operands and the inner size are the caller's to fill.
+GroupBuild row_groups(const MoeProblem& problem, const RowPointers& rows);
+GemmCall row_call(const MoeProblem& problem, const RowPointers& rows, const TablePointers& table);
+
+// The part of the epilogue that stores or adds the product of each row, and what must be zero before the launch.
+ggm_status_t begin_result(const RowResult& result, const MoeProblem& problem, const RowPointers& rows, GroupBuild* build,
+                          Epilogue* epilogue, const Launch& launch);
+
+// What follows the product: the sum of each token's rows, and zeros where there are none.
+ggm_status_t end_result(const RowResult& result, const MoeProblem& problem, const RowPointers& rows,
+                        const std::int32_t* num_tokens, const Launch& launch);
+
+}  // namespace ggm::cuda

@@ -1,0 +1,58 @@
+// From expert ids, or from a caller's untrusted routing arrays, to the arrays that every later step trusts.
+// Called by the operations of src/cuda/moe and by the row_group form of the grouped products.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/runtime/launch.h"
+#include "plan/plan.h"
+
+namespace ggm::cuda {
+
+// RowArrays as pointers; a region that is not booked is nullptr.
+struct RowPointers {
+  std::int32_t* group_offsets = nullptr;
+  std::int32_t* row_assignment = nullptr;
+  std::int32_t* assignment_row = nullptr;
+  std::int32_t* row_token = nullptr;
+  void* row_weight = nullptr;  // accumulator type
+  std::int32_t* row_turn = nullptr;
+};
+RowPointers row_pointers(const RowArrays& rows, void* workspace);
+
+struct RouteInputs {
+  const void* ids = nullptr;
+  const std::int32_t* expert_map = nullptr;
+  const std::int32_t* num_tokens = nullptr;
+  std::uint32_t* faults = nullptr;
+};
+
+// Sorts the slots into rows: fills group_offsets, row_assignment and assignment_row of `out` as section 4b of ggm.h says.
+ggm_status_t route_rows(const RouteProblem& problem, const RouteScratch& scratch, void* workspace, const RouteInputs& inputs,
+                        const RowPointers& out, const Launch& launch);
+
+// The same for row_group [rows] of a grouped product: `groups` groups, one assignment a row.
+ggm_status_t sort_row_groups(const void* row_group, IndexType type, std::int64_t rows, std::int64_t groups,
+                             const RouteScratch& scratch, void* workspace, std::uint32_t* faults, const RowPointers& out,
+                             const Launch& launch);
+
+// A caller's arrays. All may be nullptr when there is nothing in them.
+struct GivenRows {
+  const std::int32_t* group_offsets = nullptr;
+  const std::int32_t* row_assignment = nullptr;
+  const std::int32_t* assignment_row = nullptr;
+  const std::int32_t* num_tokens = nullptr;
+  std::uint32_t* faults = nullptr;
+};
+
+// Copies what is valid of them into `out`, as section 5 of ggm.h says: offsets monotone, -1 wherever the two maps disagree.
+ggm_status_t check_rows(const RouteProblem& problem, const GivenRows& given, const RowPointers& out, const Launch& launch);
+
+// Fills row_token, and row_weight and row_turn where they are booked, from the three arrays.
+ggm_status_t prepare_rows(const RouteProblem& problem, const RowPointers& rows, const void* routing_weights, Type weight_type,
+                          std::int64_t weights_ld, const Launch& launch);
+
+// Loads every kernel of this folder and checks the bound on the sort's scratch.
+ggm_status_t load_routing_kernels();
+
+}  // namespace ggm::cuda

@@ -1,0 +1,28 @@
+// Where and how wide a call's kernels run. Made once per call by the backend object and handed to every step.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "base/checked.h"
+
+namespace ggm::cuda {
+
+struct Launch {
+  cudaStream_t stream = nullptr;
+  int multiprocessors = 1;  // that the call may use
+  bool limited = false;     // fewer than the device has
+};
+
+inline constexpr int kThreads = 256;  // of a block of every grid-stride kernel here
+
+// Blocks for `items` pieces of work, `per_block` at a time; at least one. NOTE: the hardware spreads blocks over all
+// multiprocessors before it doubles up, so a limited call gets no more blocks than multiprocessors; the others get eight a
+// multiprocessor.
+inline int grid_size(const Launch& launch, std::int64_t items, std::int64_t per_block) {
+  const std::int64_t most = std::int64_t{launch.multiprocessors} * (launch.limited ? 1 : 8);
+  return static_cast<int>(max64(1, min64(most, ceil_div(items, per_block))));
+}
+
+}  // namespace ggm::cuda
