@@ -37,8 +37,9 @@ void run_product_tile(const Family& family, const Product& product, const StoreE
                       const Scratch<T>& scratch) {
   multiply_tile(family, product.a, product.b, tile, product.k, scratch);
   const T alpha = static_cast<T>(epilogue.alpha), beta = static_cast<T>(epilogue.beta);
-  const bool use_alpha = epilogue.alpha != 1 && product.k > 0;  // an empty sum is +0 whatever alpha is
   const bool use_beta = epilogue.beta != 0;
+  // An empty sum alone is +0 whatever the sign of alpha.
+  const bool use_alpha = epilogue.alpha != 1 && (product.k > 0 || use_beta);
   T buffer[kRun];
   for (int i = 0; i < tile.rows; ++i) {
     T* row = scratch.tile + i * kHostBlocking.columns;
@@ -47,7 +48,7 @@ void run_product_tile(const Family& family, const Product& product, const StoreE
       for (int j = 0; j < tile.columns; ++j) row[j] = alpha * row[j];
     if (use_beta) {
       const T* c = view(family, epilogue.c_type, product.c, memory_row * product.ldc + tile.j0, tile.columns, buffer);
-      for (int j = 0; j < tile.columns; ++j) row[j] = product.k > 0 ? row[j] + beta * c[j] : beta * c[j];
+      for (int j = 0; j < tile.columns; ++j) row[j] = row[j] + beta * c[j];
     }
     store(family, epilogue.d_type, product.d, memory_row * product.ldd + tile.j0, tile.columns, row);
   }
