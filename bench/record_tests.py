@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Records the evidence of a GPU machine in bench/results/tests-<device>.json.
+
+What it runs, on a build folder that has everything built (cmake/test.sh, or the release preset):
+  1. every test labelled gpu or large, with GGM_REQUIRE_GPU=1, so that a skipped test fails
+  2. the gpu tests once more from the PTX of compute_80 (CUDA_FORCE_PTX_JIT=1): the portable kernels as a card of the future runs them
+  3. compute-sanitizer's memcheck, racecheck, initcheck and synccheck over ggm_launch_all, which launches every kernel on memory
+     that is fresh where it is not written (GGM_TEST_POISON=0), and says which kernels the tool saw
+
+Usage: bench/record_tests.py BUILD [--jobs N] [--output FILE] [--only tests,jit,sanitizers]
+       bench/record_tests.py --write-manifest FILE      where the checkout is
+       bench/record_tests.py BUILD --manifest FILE      on a copy of the files without .git
+It refuses a checkout with changes in include, src, tests or bench (results apart), since the record names what was tested:
+  source_id   first 12 hex digits of: git ls-files -s include src | sha256sum
+  tests_id    the same of: git ls-files -s tests bench/*.*
+Exit: 0 all passed, 1 something failed (the record is written all the same), 2 refused.
+"""
+import argparse
+import concurrent.futures
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+# ggm_launch_all takes the first letters of a group; the groups run beside each other, since a tool slows one process a lot.
+GROUPS = ("route", "permute", "gemm", "array", "moe")
+PATHS = ("include", "src", "tests", ":(glob)bench/*.*")
+
+
+def say(text):
+    print(f"[{time.monotonic() - START:5.0f} s] {text}", flush=True)
+
+
+def output(command, **kwargs):
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, **kwargs).stdout
+
+
+# ---- what is tested -------------------------------------------------------------------------------------------------
+
+class Refused(Exception):
+    pass
+
+
+def git_manifest():
+    changed = output(["git", "status", "--porcelain", "--", "include", "src", "tests", "bench", ":!bench/results"])
+    if changed:
+        raise Refused("the checkout has changes, so a record could not name what was tested:\n" + changed)
+    return output(["git", "ls-files", "-s", "--", *PATHS])
+
+
+def check_manifest(text):
+    """Every file of the manifest lies here with the content that git knows it by."""
+    for line in text.splitlines():
+        blob, path = line.split()[1], line.split("\t", 1)[1]
+        data = (ROOT / path).read_bytes() if (ROOT / path).is_file() else b""
+        if hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest() != blob:
+            raise Refused(f"{path} is not the file of the manifest")
+    return text
+
+
+def ids(manifest):
+    """The manifest is in the order of `git ls-files -s`, so that hashing its lines is hashing that command's output."""
+    def digest(*folders):
+        lines = [line + "\n" for line in manifest.splitlines() if line.split("\t", 1)[1].startswith(folders)]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
+    return {"source_id": digest("include/", "src/"), "tests_id": digest("bench/", "tests/")}
+
+
+def device():
+    query = output(["nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]).splitlines()[0]
+    name, driver, capability = (part.strip() for part in query.split(","))
+    return {"device": name, "driver": driver, "compute_capability": capability}
+
+
+def library(build):
+    import ctypes
+    lib = ctypes.CDLL(str(next((build / "src").glob("libggm.so"))))
+    lib.ggm_build_info.restype = ctypes.c_char_p
+    return lib.ggm_build_info().decode()
+
+
+# ---- tests by CTest ----------------------------------------------------------------------------------------------------
+
+LINE = re.compile(r"^\s*\d+/\d+ Test\s+#\d+: (.*?) \.{2,}\s*\**\s*(Passed|Skipped|Failed|Timeout|\S.*?)\s+([\d.]+) sec", re.M)
+
+
+def run_ctest(build, selection, environment, limit):
+    """[{name, verdict, seconds}] of the selected tests, and the end of the output when something failed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        junit = pathlib.Path(scratch) / "tests.xml"
+        command = ["ctest", "--test-dir", str(build), *selection, "--output-junit", str(junit), "--output-on-failure", "--no-tests=error"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   env={**os.environ, **environment}, start_new_session=True)
+        try:
+            text, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 15)
+            text, _ = process.communicate()
+            text += f"\nstopped after {limit} s\n"
+        tests = []
+        if junit.exists():
+            for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
+                verdict = {"run": "passed", "fail": "failed", "notrun": "skipped", "disabled": "skipped"}.get(case.get("status"), "failed")
+                tests.append({"name": case.get("name"), "verdict": verdict, "seconds": round(float(case.get("time") or 0), 2)})
+        else:
+            for name, word, seconds in LINE.findall(text):
+                verdict = {"Passed": "passed", "Skipped": "skipped"}.get(word, "failed")
+                tests.append({"name": name, "verdict": verdict, "seconds": float(seconds)})
+            tests.append({"name": "(all tests within the time limit)", "verdict": "failed", "seconds": limit})
+    if any(test["verdict"] != "passed" for test in tests) or not tests:
+        print(text[-6000:])
+    return sorted(tests, key=lambda test: test["name"])
+
+
+def counts(tests):
+    return {verdict: sum(test["verdict"] == verdict for test in tests) for verdict in ("passed", "failed", "skipped")}
+
+
+def tests_stage(build, jobs):
+    # Tests that take gigabytes run two at a time, the others share the GPU by many processes.
+    environment = {"GGM_REQUIRE_GPU": "1"}
+    tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-j", str(jobs)], environment, 240)
+    tests += run_ctest(build, ["-L", "large", "-j", "2"], environment, 240)
+    return {**counts(tests), "tests": tests}
+
+
+def jit_stage(build, jobs):
+    with tempfile.TemporaryDirectory() as cache:
+        # The first process compiles the PTX of every kernel once into the cache that all the others read.
+        environment = {"GGM_REQUIRE_GPU": "1", "CUDA_FORCE_PTX_JIT": "1", "CUDA_CACHE_PATH": cache, "CUDA_CACHE_MAXSIZE": str(2**31)}
+        warm = run_ctest(build, ["-R", "^every kernel is launched once$"], environment, 180)
+        tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-E", "^every kernel is launched once$", "-j", str(jobs)], environment, 240)
+    tests += warm
+    return {**counts(tests), "tests": tests}
+
+
+# ---- compute-sanitizer -------------------------------------------------------------------------------------------------
+
+def find_sanitizer():
+    for candidate in ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda/compute-sanitizer/compute-sanitizer"):
+        if shutil.which(candidate):
+            return candidate
+    return None
+
+
+def kernels_of(text):
+    return {match.group(1) for match in re.finditer(r"^kernel (.+) \d+$", text, re.M)}
+
+
+def run_tool(sanitizer, tool, program, group):
+    command = [sanitizer, "--tool", tool, "--error-exitcode", "99", "--print-limit", "10", str(program), "--only", group]
+    environment = {**os.environ, "GGM_REQUIRE_GPU": "1", "GGM_TEST_POISON": "0"}
+    started = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        text, status = done.stdout + done.stderr, done.returncode
+    except subprocess.TimeoutExpired as expired:
+        text, status = (expired.stdout or b"").decode(errors="replace") + "\nstopped after 300 s", -1
+    summary = re.findall(r"(?:ERROR SUMMARY|RACECHECK SUMMARY): (\d+)", text)
+    return {"tool": tool, "group": group, "status": status, "seconds": time.monotonic() - started, "text": text,
+            "errors": int(summary[-1]) if summary else None, "kernels": kernels_of(text)}
+
+
+def sanitizer_stage(build, jobs):
+    program = build / "tests" / "sanitizer" / "ggm_launch_all"
+    sanitizer = find_sanitizer()
+    if sanitizer is None:
+        return {tool: {"verdict": "not run", "reason": "there is no compute-sanitizer here"} for tool in TOOLS}
+    plain = subprocess.run([str(program)], capture_output=True, text=True, env={**os.environ, "GGM_REQUIRE_GPU": "1"})
+    expected = kernels_of(plain.stdout)
+    result = {"program": "ggm_launch_all", "kernels_launched": len(expected), "kernels_not_launched": plain.stdout.count("NOT LAUNCHED")}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        runs = list(pool.map(lambda work: run_tool(sanitizer, *work), [(tool, program, group) for tool in TOOLS for group in GROUPS]))
+    for tool in TOOLS:
+        of_tool = [run for run in runs if run["tool"] == tool]
+        seen = set().union(*(run["kernels"] for run in of_tool))
+        missing = sorted(expected - seen)
+        unknown = [run["group"] for run in of_tool if run["errors"] is None]
+        errors = sum(run["errors"] or 0 for run in of_tool)
+        clean = not missing and not unknown and errors == 0 and all(run["status"] == 0 for run in of_tool) and expected
+        result[tool] = {"verdict": "clean" if clean else "failed", "errors": errors, "kernels_seen": sorted(seen),
+                        "kernels_missing": missing, "groups_without_summary": unknown,
+                        "seconds": round(sum(run["seconds"] for run in of_tool), 1)}
+        for run in of_tool:
+            if run["status"] != 0 or run["errors"] is None:
+                say(f"{tool} {run['group']}: status {run['status']}, errors {run['errors']}")
+                lines = [line for line in run["text"].splitlines() if not line.startswith("kernel ")]
+                print("\n".join(lines[:60]))
+        if not clean:
+            reasons = [line for run in of_tool for line in run["text"].splitlines() if "not supported" in line]
+            if reasons:
+                result[tool]["reason"] = reasons[0]
+    return result
+
+
+# ---- main --------------------------------------------------------------------------------------------------------------
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", type=pathlib.Path)
+    parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
+    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--only", default="tests,jit,sanitizers", help="stages to run, for trying out; a record wants all")
+    parser.add_argument("--manifest", type=pathlib.Path)
+    parser.add_argument("--write-manifest", type=pathlib.Path)
+    arguments = parser.parse_args()
+    if arguments.build is None and arguments.write_manifest is None:
+        parser.error("name the build folder")
+    return arguments
+
+
+def record(arguments):
+    manifest = check_manifest(arguments.manifest.read_text(encoding="utf-8")) if arguments.manifest else git_manifest()
+    build = arguments.build.resolve()
+    result = {**ids(manifest), **device(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+              "library": library(build)}
+    stages = arguments.only.split(",")
+    say(f"{result['device']}, source {result['source_id']}, tests {result['tests_id']}, {result['library']}")
+    if "tests" in stages:
+        result["gpu"] = tests_stage(build, arguments.jobs)
+        result.update({word: result["gpu"][word] for word in ("passed", "failed", "skipped")})
+        say(f"GPU tests: {counts(result['gpu']['tests'])}")
+    if "jit" in stages:
+        result["ptx_jit"] = jit_stage(build, arguments.jobs)
+        say(f"from PTX: {counts(result['ptx_jit']['tests'])}")
+    if "sanitizers" in stages:
+        result["sanitizers"] = sanitizer_stage(build, arguments.jobs)
+        for tool in TOOLS:
+            found = result["sanitizers"][tool]
+            say(f"{tool}: {found['verdict']}, {len(found.get('kernels_seen', []))} kernels seen")
+    result["seconds"] = round(time.monotonic() - START)
+    short = re.sub(r"[^a-z0-9]+", "-", result["device"].lower().replace("nvidia", "")).strip("-")
+    path = arguments.output or ROOT / "bench" / "results" / f"tests-{short}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    good = all(result.get(stage, {}).get("failed", 0) + result.get(stage, {}).get("skipped", 0) == 0 for stage in ("gpu", "ptx_jit"))
+    good = good and all(result["sanitizers"][tool]["verdict"] == "clean" for tool in TOOLS if "sanitizers" in result)
+    say(f"{'all passed' if good else 'FAILED'}; written to {path}")
+    return 0 if good else 1
+
+
+def main():
+    arguments = parse()
+    try:
+        if arguments.write_manifest:
+            arguments.write_manifest.write_text(git_manifest(), encoding="utf-8")
+            return 0
+        return record(arguments)
+    except Refused as refusal:
+        print(f"refused: {refusal}")
+        return 2
+
+
+START = time.monotonic()
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,408 @@
+// Launches every kernel of the library through the C ABI on small shapes, and fails when one was not launched. It checks no
+// results (the conformance suite does): it is what compute-sanitizer runs on, and it prints the kernels that each tool so saw.
+//
+//   ggm_launch_all [--only PREFIX]     exit 0: all launched; 1: a call failed or a kernel was not launched; 77: no GPU here
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <string>
+
+#include "device_memory.h"
+#include "kernels_seen.h"
+
+namespace {
+
+using ggm_test::cuda_check;
+using ggm_test::DeviceMemory;
+using ggm_test::type_bytes;
+
+constexpr std::int32_t kTypes[] = {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16, GGM_TYPE_FLOAT64};
+bool is_16bit(std::int32_t type) { return type == GGM_TYPE_BFLOAT16 || type == GGM_TYPE_FLOAT16; }
+
+ggm_handle_t g_handle = nullptr;
+std::string g_only;
+int g_calls = 0;
+
+void require(ggm_status_t status, const std::string& what) {
+  if (status != GGM_STATUS_SUCCESS) throw std::runtime_error(what + ": " + ggm_status_string(status) + ": " + ggm_last_error());
+}
+
+bool selected(const std::string& name) { return g_only.empty() || name.rfind(g_only, 0) == 0; }
+
+// Queries, calls with a workspace of exactly that size, waits.
+template <typename Problem, typename Tensors, typename Query, typename Call>
+void run(const std::string& name, Query query, Call call, const Problem& problem, const Tensors& tensors) {
+  std::size_t bytes = 0;
+  require(query(g_handle, &problem, &bytes), name);
+  DeviceMemory memory;
+  void* workspace = bytes ? memory.fresh(bytes) : nullptr;
+  require(call(g_handle, &problem, &tensors, workspace, bytes, nullptr), name);
+  cuda_check(cudaDeviceSynchronize(), name.c_str());
+  ++g_calls;
+}
+
+// Ids that leave an expert without tokens, and hold -1, twice the same and a bad one.
+std::vector<std::int64_t> make_ids(std::int64_t count, std::int64_t experts) {
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    ids[static_cast<std::size_t>(i)] = i % 13 == 5 ? -1 : (i * i + i / 3) % (experts - 1);
+  ids[0] = -7;
+  return ids;
+}
+
+struct Routing {
+  std::int64_t tokens, top_k, experts;
+  std::int32_t id_type = GGM_INDEX_INT32;
+  std::int32_t* offsets = nullptr;
+  std::int32_t* row_assignment = nullptr;
+  std::int32_t* assignment_row = nullptr;
+  void* ids = nullptr;
+  std::int32_t* num_tokens = nullptr;
+  std::uint32_t* faults = nullptr;
+  std::int64_t rows() const { return tokens * top_k; }
+};
+
+Routing make_routing(DeviceMemory& memory, std::int64_t tokens, std::int64_t top_k, std::int64_t experts, std::int32_t id_type,
+                     bool with_map = false) {
+  Routing r{tokens, top_k, experts, id_type};
+  r.ids = memory.integers(id_type, make_ids(r.rows(), experts));
+  r.num_tokens = memory.put(std::vector<std::int32_t>{static_cast<std::int32_t>(tokens - 1)});
+  r.faults = memory.put(std::vector<std::uint32_t>(GGM_FAULT_WORDS, 0));
+  r.offsets = static_cast<std::int32_t*>(memory.fresh(static_cast<std::size_t>(experts + 1) * 4));
+  r.row_assignment = static_cast<std::int32_t*>(memory.fresh(static_cast<std::size_t>(r.rows()) * 4));
+  r.assignment_row = static_cast<std::int32_t*>(memory.fresh(static_cast<std::size_t>(r.rows()) * 4));
+  ggm_route_problem_t p = GGM_ROUTE_PROBLEM_INIT;
+  p.tokens = tokens;
+  p.top_k = top_k;
+  p.experts = experts;
+  p.id_type = id_type;
+  ggm_route_tensors_t t = GGM_ROUTE_TENSORS_INIT;
+  t.ids = r.ids;
+  t.num_tokens = r.num_tokens;
+  t.faults = r.faults;
+  t.group_offsets = r.offsets;
+  t.row_assignment = r.row_assignment;
+  t.assignment_row = r.assignment_row;
+  if (with_map) {
+    std::vector<std::int32_t> map(static_cast<std::size_t>(experts));
+    std::iota(map.rbegin(), map.rend(), 0);
+    map[0] = -1;
+    t.expert_map = memory.put(map);
+  }
+  run("route", ggm_route_workspace_size, ggm_route, p, t);
+  return r;
+}
+
+void routes() {
+  for (std::int64_t tokens : {3, 300, 20000})
+    for (std::int64_t experts : {3, 200, 4096})
+      for (std::int32_t id_type : {GGM_INDEX_INT32, GGM_INDEX_INT64}) {
+        DeviceMemory memory;
+        make_routing(memory, tokens, 3, experts, id_type, id_type == GGM_INDEX_INT64);
+      }
+}
+
+void permutes_of(std::int32_t token_type, std::int32_t row_type, std::int32_t weight_type, std::int64_t top_k,
+                 std::int64_t features, std::uint32_t flags) {
+  DeviceMemory memory;
+  const Routing r = make_routing(memory, 40, top_k, 5, GGM_INDEX_INT32);
+  const std::size_t skew = features % 2 ? static_cast<std::size_t>(type_bytes(token_type)) : 0;
+  const std::size_t row_bytes = static_cast<std::size_t>(r.rows() * features * type_bytes(row_type));
+  ggm_permute_problem_t p = GGM_PERMUTE_PROBLEM_INIT;
+  p.tokens = r.tokens;
+  p.top_k = r.top_k;
+  p.experts = r.experts;
+  p.features = features;
+  p.token_type = token_type;
+  p.row_type = row_type;
+  p.flags = flags & GGM_FLAG_KEEP_UNUSED_ROWS;
+  ggm_permute_tensors_t t = GGM_PERMUTE_TENSORS_INIT;
+  t.group_offsets = r.offsets;
+  t.row_assignment = r.row_assignment;
+  t.assignment_row = r.assignment_row;
+  t.num_tokens = r.num_tokens;
+  t.faults = r.faults;
+  t.input = memory.numbers(token_type, r.tokens * features, skew);
+  t.output = memory.fresh(row_bytes);
+  run("permute", ggm_permute_workspace_size, ggm_permute, p, t);
+
+  p.flags = flags;
+  p.routing_weight_type = weight_type;
+  void* weights = weight_type ? memory.numbers(weight_type, r.rows()) : nullptr;
+  t.routing_weights = weights;
+  t.input = memory.numbers(row_type, r.rows() * features);
+  t.output = memory.numbers(token_type, r.tokens * features, skew);  // read when adding
+  run("unpermute", ggm_unpermute_workspace_size, ggm_unpermute, p, t);
+
+  p.flags = flags & GGM_FLAG_KEEP_UNUSED_ROWS;
+  ggm_unpermute_backward_tensors_t b = GGM_UNPERMUTE_BACKWARD_TENSORS_INIT;
+  b.group_offsets = r.offsets;
+  b.row_assignment = r.row_assignment;
+  b.assignment_row = r.assignment_row;
+  b.num_tokens = r.num_tokens;
+  b.faults = r.faults;
+  b.routing_weights = weights;
+  b.rows = t.input;
+  b.dy = memory.numbers(token_type, r.tokens * features, skew);
+  b.d_rows = memory.fresh(row_bytes);
+  b.d_routing_weights = static_cast<float*>(memory.fresh(static_cast<std::size_t>(r.rows()) * 4));
+  run("unpermute_backward", ggm_unpermute_backward_workspace_size, ggm_unpermute_backward, p, b);
+}
+
+void permutes() {
+  for (std::int32_t type : kTypes)
+    for (std::int64_t features : {72, 37})
+      for (std::int64_t top_k : {2, 40}) {
+        const std::uint32_t flags = features == 37 ? GGM_FLAG_ADD_TO_Y | GGM_FLAG_KEEP_UNUSED_ROWS : 0;
+        permutes_of(type, type, type, top_k, features, flags);
+        permutes_of(type, is_16bit(type) ? GGM_TYPE_FLOAT32 : type, 0, top_k, features, flags);
+      }
+}
+
+struct GemmCase {
+  std::int32_t type, layout, form, index_type, order;
+  std::int64_t groups, rows;  // rows of all groups; masked: of each
+  std::int64_t n, k;          // variable K: n and m
+  bool add;                   // beta = 1 with C
+};
+
+void gemm(const GemmCase& c) {
+  const bool variable = c.layout == GGM_LAYOUT_VARIABLE_K, masked = c.layout == GGM_LAYOUT_MASKED;
+  DeviceMemory memory;
+  const std::size_t skew = c.k % 2 ? static_cast<std::size_t>(type_bytes(c.type)) : 0;
+  ggm_grouped_gemm_problem_t p = GGM_GROUPED_GEMM_PROBLEM_INIT;
+  p.groups = c.groups;
+  p.m = variable ? c.k : c.rows;
+  p.n = c.n;
+  p.k = variable ? c.rows : c.k;
+  p.layout = c.layout;
+  p.group_form = c.form;
+  p.index_type = c.index_type;
+  p.b_order = variable ? 0 : c.order;
+  p.a_type = p.b_type = c.type;
+  p.d_type = is_16bit(c.type) && c.add ? GGM_TYPE_FLOAT32 : 0;
+  const std::int32_t d_type = p.d_type ? p.d_type : c.type;
+  ggm_grouped_gemm_tensors_t t = GGM_GROUPED_GEMM_TENSORS_INIT;
+  const std::int64_t share = masked ? c.rows / 2 : c.rows / (c.groups + 1);  // some rows belong to no group
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(c.groups), share), ends(sizes), starts(sizes);
+  for (std::size_t e = 0; e < sizes.size(); ++e) {
+    starts[e] = static_cast<std::int64_t>(e) * share;
+    ends[e] = starts[e] + share;
+  }
+  std::vector<std::int64_t> offsets(starts), row_group(static_cast<std::size_t>(c.rows));
+  offsets.push_back(ends.back());
+  for (std::size_t r = 0; r < row_group.size(); ++r)
+    row_group[r] = static_cast<std::int64_t>(r * 5 % static_cast<std::size_t>(c.groups + 1)) - 1;
+  if (c.form == GGM_GROUPS_SIZES || c.form == GGM_GROUPS_STARTS_SIZES) t.group_sizes = memory.integers(c.index_type, sizes);
+  if (c.form == GGM_GROUPS_OFFSETS) t.group_offsets = memory.integers(c.index_type, offsets);
+  if (c.form == GGM_GROUPS_ENDS) t.group_offsets = memory.integers(c.index_type, ends);
+  if (c.form == GGM_GROUPS_STARTS_SIZES) t.group_offsets = memory.integers(c.index_type, starts);
+  if (c.form == GGM_GROUPS_ROW_GROUP) t.row_group = memory.integers(c.index_type, row_group);
+  const std::int64_t a_rows = masked ? c.groups * c.rows : c.rows;
+  const std::int64_t d_count = (variable ? c.groups * c.k : a_rows) * c.n;
+  t.a = memory.numbers(c.type, a_rows * c.k, skew);
+  t.b = memory.numbers(c.type, (variable ? c.rows : c.groups * c.k) * c.n);
+  t.d = memory.fresh(static_cast<std::size_t>(d_count) * static_cast<std::size_t>(type_bytes(d_type)));
+  if (c.add) {
+    p.beta = 1;
+    p.c_type = d_type;
+    t.c = memory.numbers(d_type, d_count);
+    p.flags = GGM_FLAG_ALPHA;
+    p.alpha = 0.5;
+  }
+  t.faults = memory.put(std::vector<std::uint32_t>(GGM_FAULT_WORDS, 0));
+  run("grouped_gemm", ggm_grouped_gemm_workspace_size, ggm_grouped_gemm, p, t);
+}
+
+void gemms() {
+  for (std::int32_t type : kTypes)
+    for (std::int64_t rows : {60, 700}) {
+      const bool add = rows == 60;
+      for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN}) {
+        gemm({type, GGM_LAYOUT_CONTIGUOUS, GGM_GROUPS_SIZES, GGM_INDEX_INT32, order, 3, rows, 136, add ? 72 : 75, add});
+        gemm({type, GGM_LAYOUT_MASKED, GGM_GROUPS_SIZES, GGM_INDEX_INT64, order, 3, rows / 2, 40, 72, !add});
+      }
+      gemm({type, GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_SIZES, GGM_INDEX_INT32, 0, 3, 90, add ? 24 : 136, rows / 4, add});
+    }
+  for (std::int32_t form :
+       {GGM_GROUPS_SIZES, GGM_GROUPS_OFFSETS, GGM_GROUPS_ENDS, GGM_GROUPS_STARTS_SIZES, GGM_GROUPS_ROW_GROUP})
+    for (std::int32_t index_type : {GGM_INDEX_INT32, GGM_INDEX_INT64})
+      for (std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16}) {
+        gemm({type, GGM_LAYOUT_CONTIGUOUS, form, index_type, GGM_ORDER_NK, 4, 50, 33, 40, index_type == GGM_INDEX_INT64});
+        gemm({type, GGM_LAYOUT_VARIABLE_K, form, index_type, 0, 4, 50, 33, 40, index_type == GGM_INDEX_INT64});
+      }
+}
+
+void gemm_array(std::int32_t type, std::int32_t a_order, std::int32_t b_order, std::int64_t max_m, bool lists) {
+  DeviceMemory memory;
+  constexpr std::int64_t groups = 3, n = 136, k = 75;
+  ggm_grouped_gemm_array_problem_t p = GGM_GROUPED_GEMM_ARRAY_PROBLEM_INIT;
+  p.groups = groups;
+  p.max_m = max_m;
+  p.max_n = n;
+  p.max_k = k;
+  p.a_order = a_order;
+  p.b_order = b_order;
+  p.a_type = p.b_type = type;
+  ggm_grouped_gemm_array_tensors_t t = GGM_GROUPED_GEMM_ARRAY_TENSORS_INIT;
+  if (lists) {
+    t.m = memory.integers(GGM_INDEX_INT32, {max_m, 0, max_m / 2});
+    t.n = memory.integers(GGM_INDEX_INT32, {n, n, 9});
+    t.k = memory.integers(GGM_INDEX_INT32, {k, k, 0});
+  }
+  std::vector<const void*> a, b;
+  std::vector<void*> d;
+  for (std::int64_t i = 0; i < groups; ++i) {
+    a.push_back(memory.numbers(type, max_m * k));
+    b.push_back(memory.numbers(type, n * k));
+    d.push_back(memory.fresh(static_cast<std::size_t>(max_m * n) * static_cast<std::size_t>(type_bytes(type))));
+  }
+  t.a = memory.put(a);
+  t.b = memory.put(b);
+  t.d = memory.put(d);
+  t.faults = memory.put(std::vector<std::uint32_t>(GGM_FAULT_WORDS, 0));
+  run("grouped_gemm_array", ggm_grouped_gemm_array_workspace_size, ggm_grouped_gemm_array, p, t);
+}
+
+void gemm_arrays() {
+  for (std::int32_t type : kTypes)
+    for (std::int32_t a_order : {GGM_ORDER_MK, GGM_ORDER_KM})
+      for (std::int32_t b_order : {GGM_ORDER_NK, GGM_ORDER_KN})
+        for (std::int64_t max_m : {20, 200}) gemm_array(type, a_order, b_order, max_m, max_m == 20);
+}
+
+struct MoeCase {
+  std::int32_t type, order, combine;
+  std::int64_t tokens, top_k;
+  std::int32_t input_rows = GGM_ROWS_TOKENS, output_rows = GGM_ROWS_TOKENS;
+  bool given = false, wide = false;  // routing arrays given; float32 outputs, products and bias, adding to them
+};
+
+void moe(const MoeCase& c) {
+  DeviceMemory memory;
+  constexpr std::int64_t experts = 4, k = 72, n = 136;
+  const Routing r = make_routing(memory, c.tokens, c.top_k, experts, GGM_INDEX_INT32);
+  const bool wide = c.wide && is_16bit(c.type);
+  const std::int32_t out_type = wide ? GGM_TYPE_FLOAT32 : c.type;
+  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
+  p.tokens = c.tokens;
+  p.top_k = c.top_k;
+  p.experts = experts;
+  p.in_features = k;
+  p.out_features = n;
+  p.id_type = c.given ? 0 : GGM_INDEX_INT32;
+  p.routing_weight_type = c.type == GGM_TYPE_FLOAT64 ? GGM_TYPE_FLOAT64 : GGM_TYPE_FLOAT32;
+  p.x_type = p.weight_type = c.type;
+  p.bias_type = out_type;
+  p.y_type = out_type;
+  p.dy_type = c.type;
+  p.dx_type = p.d_weight_type = p.d_bias_type = out_type;
+  p.product_type = wide ? GGM_TYPE_FLOAT32 : 0;
+  p.weight_order = c.order;
+  p.input_rows = c.input_rows;
+  p.output_rows = c.output_rows;
+  p.combine = c.combine;
+  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS;
+  p.flags = c.wide ? GGM_FLAG_ADD_TO_Y | GGM_FLAG_ADD_TO_DX | GGM_FLAG_ADD_TO_DWEIGHT | GGM_FLAG_ADD_TO_DBIAS : 0;
+  const std::int64_t x_rows = c.input_rows == GGM_ROWS_GROUPED ? r.rows() : c.tokens;
+  const std::int64_t y_rows = c.output_rows == GGM_ROWS_GROUPED ? r.rows() : c.tokens;
+  // An output that is added to holds numbers; any other is fresh.
+  const auto output = [&](std::int64_t count) {
+    return c.wide ? memory.numbers(out_type, count) : memory.fresh(static_cast<std::size_t>(count * type_bytes(out_type)));
+  };
+  ggm_moe_forward_tensors_t f = GGM_MOE_FORWARD_TENSORS_INIT;
+  if (c.given) {
+    f.group_offsets = r.offsets;
+    f.row_assignment = r.row_assignment;
+    f.assignment_row = r.assignment_row;
+  } else {
+    f.ids = r.ids;
+  }
+  f.routing_weights = memory.numbers(p.routing_weight_type, r.rows());
+  f.x = memory.numbers(c.type, x_rows * k);
+  f.weight = memory.numbers(c.type, experts * k * n);
+  f.bias = memory.numbers(out_type, experts * n);
+  f.y = output(y_rows * n);
+  f.num_tokens = r.num_tokens;
+  f.faults = r.faults;
+  run("moe_forward", ggm_moe_forward_workspace_size, ggm_moe_forward, p, f);
+
+  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
+  b.ids = f.ids;
+  b.group_offsets = f.group_offsets;
+  b.row_assignment = f.row_assignment;
+  b.assignment_row = f.assignment_row;
+  b.routing_weights = f.routing_weights;
+  b.x = f.x;
+  b.weight = f.weight;
+  b.bias = f.bias;
+  b.dy = memory.numbers(c.type, y_rows * n);
+  b.dx = output(x_rows * k);
+  b.d_weight = output(experts * k * n);
+  b.d_bias = output(experts * n);
+  b.d_routing_weights = static_cast<float*>(memory.fresh(static_cast<std::size_t>(r.rows()) * 4));
+  b.num_tokens = r.num_tokens;
+  b.faults = r.faults;
+  run("moe_backward", ggm_moe_backward_workspace_size, ggm_moe_backward, p, b);
+}
+
+void moes() {
+  for (std::int32_t type : kTypes)
+    for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
+      for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
+        for (std::int64_t tokens : {20, 300})
+          moe({type, order, combine, tokens, 3, GGM_ROWS_TOKENS, GGM_ROWS_TOKENS, tokens == 20, order == GGM_ORDER_KN});
+  for (std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16})
+    for (std::int32_t input_rows : {GGM_ROWS_TOKENS, GGM_ROWS_GROUPED})
+      for (std::int32_t output_rows : {GGM_ROWS_TOKENS, GGM_ROWS_GROUPED})
+        moe({type, GGM_ORDER_NK, GGM_COMBINE_AUTO, 40, 2, input_rows, output_rows, false, false});
+  for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
+    moe({GGM_TYPE_BFLOAT16, GGM_ORDER_NK, combine, 10, 40});
+}
+
+int report() {
+  int missing = 0, launched = 0;
+  for (const auto& [name, seen] : ggm_test::kernels_seen()) {
+    if (seen.launches > 0) {
+      std::printf("kernel %s %lld\n", name.c_str(), seen.launches);
+      ++launched;
+    } else if (seen.own && g_only.empty()) {
+      std::printf("NOT LAUNCHED %s\n", name.c_str());
+      ++missing;
+    }
+  }
+  std::printf("%d calls, %d kernels launched, %d not launched\n", g_calls, launched, missing);
+  return missing == 0 && launched > 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--only") == 0) g_only = argv[2];
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    const char* needed = std::getenv("GGM_REQUIRE_GPU");
+    const bool fails = needed && *needed && std::strcmp(needed, "0") != 0;
+    std::printf("%s: there is no GPU here\n", fails ? "FAILED" : "skipped");
+    return fails ? 1 : 77;
+  }
+  try {
+    ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+    params.backend = GGM_BACKEND_CUDA;
+    require(ggm_create(&params, &g_handle), "create");
+    if (selected("route")) routes();
+    if (selected("permute")) permutes();
+    if (selected("gemm")) gemms();
+    if (selected("array")) gemm_arrays();
+    if (selected("moe")) moes();
+    require(ggm_destroy(g_handle), "destroy");
+  } catch (const std::exception& e) {
+    std::printf("FAILED: %s\n", e.what());
+    return 1;
+  }
+  return report();
+}
