@@ -49,9 +49,10 @@ def check_file(path, src, edges):
         yield 1, f"src/{layer} is not a layer; known: {', '.join(LAYERS)}"
         return
     for number, quoted, name in includes(path):
-        if CUB_HEADER.match(name) and relative.parts[:2] != ("cuda", "routing"):
+        outside = not quoted or resolve(path, name, src) is None
+        if outside and CUB_HEADER.match(name) and relative.parts[:2] != ("cuda", "routing"):
             yield number, f"includes {name}: only src/cuda/routing may include CUB"
-        elif layer != "cuda" and CUDA_HEADER.match(name):
+        elif outside and layer != "cuda" and CUDA_HEADER.match(name):
             yield number, f"includes {name}: {layer} is free of CUDA headers"
         if not quoted or name.startswith("ggm/"):
             continue
