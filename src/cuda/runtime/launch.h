@@ -21,7 +21,7 @@ inline constexpr int kThreads = 256;  // of a block of every grid-stride kernel 
 // multiprocessors before it doubles up, so a limited call gets no more blocks than multiprocessors; the others get eight a
 // multiprocessor.
 inline int grid_size(const Launch& launch, std::int64_t items, std::int64_t per_block) {
-  const std::int64_t most = std::int64_t{launch.multiprocessors} * (launch.limited ? 1 : 8);
+  const std::int64_t most = std::int64_t{launch.multiprocessors} * (launch.limited ? 1 : 32);
   return static_cast<int>(max64(1, min64(most, ceil_div(items, per_block))));
 }
 
