@@ -32,6 +32,7 @@ if(GGM_WITH_CUDA)
     set(CMAKE_CUDA_ARCHITECTURES ${GGM_CUDA_ARCHITECTURES})
   endif()
   enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)  # here, so that every folder sees CUDA::cudart_static
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
     message(FATAL_ERROR "ggm needs CUDA 12.8 or newer, found ${CMAKE_CUDA_COMPILER_VERSION}; GGM_CUDA=OFF builds the host backend alone")
   endif()
