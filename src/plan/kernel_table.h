@@ -26,12 +26,13 @@ struct GemmKernel {
 };
 
 // Every tile is 128 columns wide: the width of a turn of the ordered combine and two partial sums of an inner product.
-// tile_k is the same in all kernels of simt32, so that a tail of K is padded with equally many zeros (which may turn -0 into +0).
+// tile_k is the same in all kernels of simt32, so that a tail of K is padded with equally many zeros (which may turn -0 into
+// +0).
 inline constexpr GemmKernel kGemmKernels[] = {
-    {"mma_128x128x32", KernelMath::mma16, 128, 128, 32, 2, 2, 4, 72448, 80, 2},
-    {"mma_32x128x64", KernelMath::mma16, 32, 128, 64, 1, 4, 3, 63744, 80, 3},
-    {"simt_128x128x16", KernelMath::simt32, 128, 128, 16, 4, 2, 4, 72192, 80, 2},
-    {"simt_32x128x16", KernelMath::simt32, 32, 128, 16, 2, 2, 4, 44800, 80, 3},
+    {"mma_128x128x32", KernelMath::mma16, 128, 128, 32, 2, 2, 4, 72576, 80, 2},
+    {"mma_32x128x64", KernelMath::mma16, 32, 128, 64, 1, 4, 3, 63872, 80, 3},
+    {"simt_128x128x16", KernelMath::simt32, 128, 128, 16, 4, 2, 4, 72320, 80, 2},
+    {"simt_32x128x16", KernelMath::simt32, 32, 128, 16, 2, 2, 4, 44928, 80, 3},
     {"f64_32x128x16", KernelMath::simple64, 32, 128, 16, 8, 1, 1, 36608, 80, 2},
 };
 inline constexpr int kGemmKernelCount = sizeof(kGemmKernels) / sizeof(kGemmKernels[0]);

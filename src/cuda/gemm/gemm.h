@@ -3,6 +3,7 @@
 
 #include "cuda/gemm/gemm_call.h"
 #include "plan/kernel_table.h"
+#include "problem/device.h"
 
 namespace ggm::cuda {
 

@@ -1,0 +1,72 @@
+// Dynamic schedule: blocks claim tiles one by one from a counter in memory, so that unequal tiles never leave a block waiting,
+// and neighbours in the order run at the same time (L2). One claim is made ahead, under the main loop of the current tile.
+//
+// NOTE: the ordered combine relies on this: tiles are claimed in ascending order and only by blocks that are running, and a
+// block works on its tiles in that order. So whoever waits for the lowest unfinished tile waits for a block that is at work on
+// it.
+#pragma once
+
+#include "cuda/device/schedule/tile_order.h"
+#include "cuda/gemm/gemm_call.h"
+
+namespace ggm::cuda {
+
+// One tile, in shared memory: written by warp 0, read by all.
+struct Tile {
+  GroupDesc desc;
+  std::int32_t group;           // -1: no tiles are left
+  std::int32_t m0, n0;          // first row and column, within the group
+  std::int32_t m_left, n_left;  // rows and columns of the group from there on: 1 or more
+};
+
+// Used by warp 0 alone, all lanes together.
+template <int tile_m, int tile_n>
+class TileClaim {
+ public:
+  __device__ __forceinline__ explicit TileClaim(const GemmCall& call) : call_(call) {}
+
+  // Takes the next number; its latency passes until resolve().
+  __device__ __forceinline__ void claim() {
+    if (lane() == 0) number_ = atomicAdd(call_.tile_counter, 1ull);
+  }
+
+  // Finds the tile of the number that was claimed last.
+  __device__ __forceinline__ void resolve(Tile& tile) const {
+    const std::int64_t number = static_cast<std::int64_t>(__shfl_sync(0xffffffffu, number_, 0));
+    const std::int64_t* offsets = call_.tile_offsets;
+    const int groups = call_.group_count;
+    if (groups <= 0 || number >= __ldg(reinterpret_cast<const long long*>(offsets + groups))) {
+      if (lane() == 0) tile.group = -1;
+      return;
+    }
+    GroupSearch search{0, groups};
+    while (!search.done()) {
+      const bool below = __ldg(reinterpret_cast<const long long*>(offsets + search.probe(lane()))) <= number;
+      search.narrow(__popc(__ballot_sync(0xffffffffu, below)));
+    }
+    copy_descriptor(call_.groups[search.low], tile.desc);
+    if (lane() != 0) return;
+    const int m = call_.groups[search.low].m, n = call_.groups[search.low].n;
+    const TileCoordinate at =
+        tile_at(number - offsets[search.low], (m + std::int64_t{tile_m} - 1) / tile_m, (n + std::int64_t{tile_n} - 1) / tile_n);
+    tile.m0 = static_cast<std::int32_t>(at.row * tile_m);
+    tile.n0 = static_cast<std::int32_t>(at.column * tile_n);
+    tile.m_left = m - tile.m0;
+    tile.n_left = n - tile.n0;
+    tile.group = static_cast<std::int32_t>(search.low);
+  }
+
+ private:
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x & 31); }
+
+  static __device__ __forceinline__ void copy_descriptor(const GroupDesc& from, GroupDesc& to) {
+    constexpr int kWords = sizeof(GroupDesc) / 8;
+    if (lane() < kWords)
+      reinterpret_cast<unsigned long long*>(&to)[lane()] = __ldg(reinterpret_cast<const unsigned long long*>(&from) + lane());
+  }
+
+  const GemmCall& call_;
+  unsigned long long number_ = 0;
+};
+
+}  // namespace ggm::cuda

@@ -1,0 +1,34 @@
+// The dynamic shared memory of a product kernel. The operand stages and the accumulators of the finished tile take turns in the
+// same bytes.
+#pragma once
+
+#include "cuda/device/epilogue/tile_view.cuh"
+#include "cuda/device/load/rows.cuh"
+#include "cuda/device/load/scale_loader.cuh"
+#include "cuda/device/tile_shape.h"
+
+namespace ggm::cuda {
+
+// A stage holds one step of K of both operands, each k (or each row) with `pad` elements more than the tile. Sum: accumulator
+// type.
+template <int kernel, int element_bytes, int pad, typename Sum>
+struct SharedStorage {
+  static constexpr TileShape shape = kShape<kernel>;
+  static_assert(shape.n == kTileColumns, "the epilogue and the turns of the ordered combine take tiles of 128 columns");
+
+  union {
+    struct {
+      alignas(128) char a[shape.stages][shape.k * (shape.m + pad) * element_bytes];
+      alignas(128) char b[shape.stages][shape.k * (shape.n + pad) * element_bytes];
+    } operands;
+    alignas(16) Sum staging[shape.m * kStagingPitch];
+  };
+  alignas(16) float scale[shape.stages][shape.k];
+  const char* a_row[shape.m];  // start of each row of a contiguous operand
+  const char* b_row[shape.n];
+  Tile tile[2];  // the current one and the next
+  Operand a, b;  // of the current one
+  ScaleRows scale_rows;
+};
+
+}  // namespace ggm::cuda

@@ -1,0 +1,70 @@
+// The swizzle of operand tiles in shared memory (src/cuda/device/load/swizzle.h) and the kernel table that it serves.
+#include "cuda/device/load/swizzle.h"
+
+#include <set>
+
+#include "cuda/device/tile_shape.h"
+#include "plan/plan.h"
+#include "support/test.h"
+
+namespace {
+
+template <int chunks>
+void check_rows() {
+  INFO(chunks << " chunks a row");
+  for (int row = 0; row < 64; ++row) {
+    std::set<int> places;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const int at = ggm::cuda::swizzled_chunk<chunks>(row, chunk);
+      REQUIRE(at >= 0);
+      REQUIRE(at < chunks);
+      places.insert(at);
+      // Fragment loads take the swizzle of row % 8 and add whole blocks of eight rows.
+      REQUIRE(at == ggm::cuda::swizzled_chunk<chunks>(row % 8, chunk));
+      REQUIRE(ggm::cuda::swizzled_offset<chunks>(row, chunk) == (row * chunks + at) * 16);
+    }
+    REQUIRE(places.size() == chunks);  // a permutation of the row
+  }
+  // ldmatrix: eight rows from a multiple of 8 on, the same chunk. Copies: eight neighbouring chunks in order.
+  for (int row = 0; row < 64; row += 8)
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      std::set<int> read, written;
+      for (int i = 0; i < 8; ++i) {
+        read.insert(ggm::cuda::swizzled_offset<chunks>(row + i, chunk) / 16 % 8);
+        const int place = row * chunks + chunk / 8 * 8 + i;
+        written.insert(ggm::cuda::swizzled_offset<chunks>(place / chunks, place % chunks) / 16 % 8);
+      }
+      REQUIRE(read.size() == 8);
+      REQUIRE(written.size() == 8);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("[host] swizzle: a permutation of each row, free of bank conflicts", "[host]") {
+  check_rows<2>();
+  check_rows<4>();
+  check_rows<8>();
+  check_rows<16>();
+  check_rows<32>();
+}
+
+TEST_CASE("[host] kernel table: what the kernels rely on", "[host]") {
+  for (const ggm::GemmKernel& row : ggm::kGemmKernels) {
+    INFO(row.name);
+    const ggm::cuda::TileShape shape = ggm::cuda::shape_of(row);
+    CHECK(row.tile_n == ggm::kTurnColumns);     // one turn counter a tile and token
+    CHECK(row.tile_n % ggm::kDotColumns == 0);  // no partial sum over two tiles
+    CHECK(shape.threads() <= 1024);
+    CHECK(row.tile_k <= shape.threads());  // one factor a thread when rows of K are scaled
+    CHECK(row.stages >= 1);
+    CHECK(row.shared_bytes <= 99 * 1024);  // capabilities 8.6, 8.9 and 12.x
+    CHECK(row.blocks >= 1);
+    CHECK(row.tile_m % row.warps_m == 0);
+    CHECK(row.tile_n % row.warps_n == 0);
+    if (row.math == ggm::KernelMath::mma16) CHECK(row.tile_k % 16 == 0);
+    for (const ggm::GemmKernel& other : ggm::kGemmKernels)
+      if (row.math == other.math && row.math == ggm::KernelMath::simt32)
+        CHECK(row.tile_k == other.tile_k);  // the same padding of K
+  }
+}
