@@ -100,7 +100,7 @@ ArrayGroup integer_group(std::int64_t number, std::int64_t m, std::int64_t n, st
   return group;
 }
 
-std::vector<Values> grouped_gemm_array(const Handle& handle, const ArrayCase& array) {
+std::vector<Values> grouped_gemm_array(const Handle& handle, const ArrayCase& array, const CallOptions& options) {
   const Layout layout(array);
   const Index count = static_cast<Index>(array.groups.size());
   Scene scene(handle);
@@ -153,7 +153,7 @@ std::vector<Values> grouped_gemm_array(const Handle& handle, const ArrayCase& ar
   t.b = static_cast<const void* const*>(indices("b", kInt64, addresses(array, inputs, layout.b)));
   if (c) t.c = static_cast<const void* const*>(indices("c pointers", kInt64, addresses(array, *c, layout.d)));
   t.d = static_cast<void* const*>(const_cast<void*>(indices("d", kInt64, addresses(array, outputs, layout.d))));
-  scene.run_twice(op::grouped_gemm_array, p, t);
+  scene.run_twice(as_called(op::grouped_gemm_array, options), p, t);
 
   // Elements of the output piece that belong to no group must still be poison.
   std::vector<bool> used(static_cast<std::size_t>(layout.outputs), false);
@@ -187,8 +187,8 @@ std::vector<Values> expected_array(const ArrayCase& array) {
   return result;
 }
 
-void require_array(const Handle& handle, const ArrayCase& array) {
-  const std::vector<Values> got = grouped_gemm_array(handle, array), want = expected_array(array);
+void require_array(const Handle& handle, const ArrayCase& array, const CallOptions& options) {
+  const std::vector<Values> got = grouped_gemm_array(handle, array, options), want = expected_array(array);
   for (std::size_t i = 0; i < got.size(); ++i)
     require_same(got[i], want[i], "d of group " + std::to_string(i), array.groups[i].n);
 }

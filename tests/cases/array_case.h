@@ -32,8 +32,8 @@ struct ArrayCase {
 ArrayGroup integer_group(std::int64_t number, std::int64_t m, std::int64_t n, std::int64_t k);
 
 // D of each group, dense. Groups with a C must not have beta = 0.
-std::vector<Values> grouped_gemm_array(const Handle& handle, const ArrayCase& array);
+std::vector<Values> grouped_gemm_array(const Handle& handle, const ArrayCase& array, const CallOptions& options = {});
 std::vector<Values> expected_array(const ArrayCase& array);
-void require_array(const Handle& handle, const ArrayCase& array);
+void require_array(const Handle& handle, const ArrayCase& array, const CallOptions& options = {});
 
 }  // namespace ggm_test::cases

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,7 +29,28 @@ struct CallOptions {
   std::optional<double> outputs_hold;         // before the call; default: poison (0xFF in each byte)
   std::map<std::string, std::int64_t> shift;  // elements by which a tensor's base is moved off its 4096-byte border
   std::size_t extra_workspace = 0;
+  // How the call itself is made, when not plainly on the default stream: it gets a function that calls on a given stream, and
+  // returns that function's status. Graph tests capture here; buffers exist and are filled by then.
+  using Call = std::function<ggm_status_t(ggm_stream_t)>;
+  std::function<ggm_status_t(const Call&)> around;
 };
+
+// The operation as these options make the call. Operations are plain function pointers, so the options go by a thread-local; at
+// most one is in use per thread and operation.
+template <typename P, typename T>
+Operation<P, T> as_called(const Operation<P, T>& operation, const CallOptions& options) {
+  static thread_local const Operation<P, T>* real;
+  static thread_local const CallOptions* how;
+  if (!options.around) return operation;
+  real = &operation;
+  how = &options;
+  return {
+      operation.workspace_size,
+      [](ggm_handle_t handle, const P* problem, const T* tensors, void* workspace, std::size_t bytes, ggm_stream_t) {
+        return how->around([&](ggm_stream_t stream) { return real->call(handle, problem, tensors, workspace, bytes, stream); });
+      },
+      operation.name};
+}
 
 // Runs the case with a handle of the host backend, or with one of each CUDA kernel family that the device's default does not
 // cover.
@@ -54,3 +76,5 @@ inline void* pointer(const Tensor& tensor) { return tensor.size() == 0 ? nullptr
   TEST_CASE(title ": gpu", "[gpu]") { ggm_test::cases::run_on_gpu(function); }
 #define GGM_CASE_LARGE(title, function) \
   TEST_CASE(title ": gpu", "[gpu][large]") { ggm_test::cases::run_on_gpu(function); }
+#define GGM_CASE_SPEED(title, function) \
+  TEST_CASE(title ": gpu", "[gpu][speed]") { ggm_test::cases::run_on_gpu(function); }

@@ -82,6 +82,11 @@ __global__ void weights_kernel(void* to, std::int32_t type, std::int64_t experts
   }
 }
 
+__global__ void points_kernel(void* to, std::int32_t type, std::int64_t rows, std::int64_t ld, std::int64_t period,
+                              float value) {
+  for (std::int64_t r = first_index(); r < rows; r += stride()) store(to, type, r * ld + (period ? r % period : 0), value);
+}
+
 __global__ void negate_kernel(void* data, std::int32_t type, std::int64_t count) {
   for (std::int64_t i = first_index(); i < count; i += stride()) store(data, type, i, -load(data, type, i));
 }
@@ -157,6 +162,11 @@ void enqueue_rows(void* to, std::int32_t type, std::int64_t rows, std::int64_t c
 void enqueue_weights(void* to, std::int32_t type, std::int64_t experts, std::int64_t n, std::int64_t k,
                      std::int64_t expert_stride, bool sign_only, cudaStream_t stream) {
   weights_kernel<<<kBlocks, kThreads, 0, stream>>>(to, type, experts, n, k, expert_stride, sign_only);
+}
+
+void enqueue_points(void* to, std::int32_t type, std::int64_t rows, std::int64_t ld, std::int64_t period, float value,
+                    cudaStream_t stream) {
+  points_kernel<<<kBlocks, kThreads, 0, stream>>>(to, type, rows, ld, period, value);
 }
 
 void enqueue_negate(void* data, std::int32_t type, std::int64_t count, cudaStream_t stream) {

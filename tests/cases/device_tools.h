@@ -18,6 +18,9 @@ void enqueue_rows(void* to, std::int32_t type, std::int64_t rows, std::int64_t c
 // Fills [experts, n, k] with Q(e, n, k), experts `stride` elements apart; sign_only keeps the sign alone (-1, 0, 1).
 void enqueue_weights(void* to, std::int32_t type, std::int64_t experts, std::int64_t n, std::int64_t k, std::int64_t stride,
                      bool sign_only, cudaStream_t stream);
+// Sets element (r, column) of `rows` rows `ld` apart to `value`, where column is r mod `period` (0: column 0).
+void enqueue_points(void* to, std::int32_t type, std::int64_t rows, std::int64_t ld, std::int64_t period, float value,
+                    cudaStream_t stream);
 // Multiplies all elements by -1.
 void enqueue_negate(void* data, std::int32_t type, std::int64_t count, cudaStream_t stream);
 

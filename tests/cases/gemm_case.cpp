@@ -126,41 +126,50 @@ GemmCase tag_contiguous(std::int32_t type, const Ids& sizes, std::int64_t featur
   return g;
 }
 
-Values grouped_gemm(const Handle& handle, const GemmCase& gemm, const CallOptions& options) {
-  Scene scene(handle);
-  scene.set_extra_workspace(options.extra_workspace);
-  const std::int32_t index = index_element(gemm.index_type);
+GemmCall::GemmCall(const Handle& handle, const GemmCase& gemm, const CallOptions& options)
+    : problem(problem_of(gemm)), options_(options), scene_(handle) {
+  scene_.set_extra_workspace(options.extra_workspace);
   const auto input = [&](const char* name, std::int32_t type, Shape shape, const auto& values) -> const void* {
-    Tensor& tensor = scene.input(name, type, shape, shift_of(options, name));
-    tensor.assign(values);
-    return pointer(tensor);
+    all_.push_back(&scene_.input(name, type, shape, shift_of(options, name)));
+    all_.back()->assign(values);
+    return pointer(*all_.back());
   };
   const auto indices = [&](const char* name, const Ids& values) {
-    return input(name, index, {1, 1, static_cast<std::int64_t>(values.size())}, values);
+    return input(name, index_element(gemm.index_type), {1, 1, static_cast<std::int64_t>(values.size())}, values);
   };
-  ggm_grouped_gemm_tensors_t t = GGM_GROUPED_GEMM_TENSORS_INIT;
   const bool has_sizes = gemm.group_form == GGM_GROUPS_SIZES || gemm.group_form == GGM_GROUPS_STARTS_SIZES;
-  if (has_sizes) t.group_sizes = indices("group_sizes", gemm.sizes);
-  if (!gemm.offsets.empty()) t.group_offsets = indices("group_offsets", gemm.offsets);
-  if (!gemm.row_group.empty()) t.row_group = indices("row_group", gemm.row_group);
-  t.a = input("a", gemm.type, shape_of_a(gemm), gemm.a);
-  t.b = input("b", gemm.type, shape_of_b(gemm), b_as_stored(gemm));
-  Tensor& d = scene.output("d", gemm.type_of_d(), shape_of_d(gemm), shift_of(options, "d"));
-  if (options.outputs_hold) d.fill([&](auto, auto, auto) { return *options.outputs_hold; });
-  t.d = pointer(d);
-  if (!gemm.c.empty()) {
-    if (gemm.c_is_d) {
-      d.assign(gemm.c);
-      t.c = t.d;
-    } else {
-      Shape shape = shape_of_d(gemm);
-      shape.ld = gemm.ldc;
-      shape.stride = gemm.stride_c;
-      t.c = input("c", gemm.c_type ? gemm.c_type : gemm.type_of_d(), shape, gemm.c);
-    }
+  if (has_sizes) tensors.group_sizes = indices("group_sizes", gemm.sizes);
+  if (!gemm.offsets.empty()) tensors.group_offsets = indices("group_offsets", gemm.offsets);
+  if (!gemm.row_group.empty()) tensors.row_group = indices("row_group", gemm.row_group);
+  tensors.a = input("a", gemm.type, shape_of_a(gemm), gemm.a);
+  tensors.b = input("b", gemm.type, shape_of_b(gemm), b_as_stored(gemm));
+  d = &scene_.output("d", gemm.type_of_d(), shape_of_d(gemm), shift_of(options, "d"));
+  all_.push_back(d);
+  if (options.outputs_hold) d->fill([&](auto, auto, auto) { return *options.outputs_hold; });
+  tensors.d = pointer(*d);
+  if (gemm.c.empty()) return;
+  if (gemm.c_is_d) {
+    d->assign(gemm.c);
+    tensors.c = tensors.d;
+    return;
   }
-  scene.run_twice(op::grouped_gemm, problem_of(gemm), t);
-  return d.values();
+  Shape shape = shape_of_d(gemm);
+  shape.ld = gemm.ldc;
+  shape.stride = gemm.stride_c;
+  tensors.c = input("c", gemm.c_type ? gemm.c_type : gemm.type_of_d(), shape, gemm.c);
+}
+
+Values GemmCall::run() {
+  scene_.run_twice(as_called(op::grouped_gemm, options_), problem, tensors);
+  return d->values();
+}
+
+void GemmCall::upload() {
+  for (Tensor* tensor : all_) tensor->upload();
+}
+
+Values grouped_gemm(const Handle& handle, const GemmCase& gemm, const CallOptions& options) {
+  return GemmCall(handle, gemm, options).run();
 }
 
 Values expected_gemm(const GemmCase& gemm, Rounding rounding) {

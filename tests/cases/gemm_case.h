@@ -29,6 +29,24 @@ GemmCase masked(std::int32_t type, const Ids& sizes, std::int64_t max_m, std::in
 GemmCase variable_k(std::int32_t type, const Ids& sizes, std::int64_t rows, std::int64_t m, std::int64_t n);
 GemmCase tag_contiguous(std::int32_t type, const Ids& sizes, std::int64_t features);
 
+// The tensors of one case on a backend, like MoeCall. `gemm` must outlive it.
+class GemmCall {
+ public:
+  GemmCall(const Handle& handle, const GemmCase& gemm, const CallOptions& options = {});
+
+  Values run();
+  void upload();
+
+  ggm_grouped_gemm_problem_t problem;
+  ggm_grouped_gemm_tensors_t tensors = GGM_GROUPED_GEMM_TENSORS_INIT;
+  Tensor* d = nullptr;
+
+ private:
+  CallOptions options_;
+  Scene scene_;
+  std::vector<Tensor*> all_;
+};
+
 Values grouped_gemm(const Handle& handle, const GemmCase& gemm, const CallOptions& options = {});
 
 // Elements that the library must leave alone are NaN, as the poison that a run starts with decodes.

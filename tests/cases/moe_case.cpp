@@ -5,11 +5,6 @@
 namespace ggm_test::cases {
 namespace {
 
-std::int64_t shift_of(const CallOptions& options, const char* name) {
-  const auto found = options.shift.find(name);
-  return found == options.shift.end() ? 0 : found->second;
-}
-
 // [experts, rows, columns] with the last two exchanged where the order is KN.
 Values transposed(const MoeCase& moe, const Values& from, std::int64_t rows, std::int64_t columns) {
   if (moe.weight_order == GGM_ORDER_NK || from.empty()) return from;
@@ -54,103 +49,6 @@ MoeInput reference_input(const MoeCase& moe) {
   in.d_bias = old({}, moe.experts * moe.out);
   return in;
 }
-
-// The tensors of one call and the problem, shared by the forward and the backward.
-class Call {
- public:
-  Call(const Handle& handle, const MoeCase& moe, const CallOptions& options)
-      : moe_(moe), options_(options), scene_(handle), problem_(moe.problem()) {
-    scene_.set_extra_workspace(options.extra_workspace);
-  }
-
-  Values forward() {
-    ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
-    t.ids = ids();
-    t.routing_weights = routing_weights();
-    t.x = input("x", moe_.type, {1, moe_.tokens, moe_.in}, moe_.x);
-    t.weight = weight();
-    t.bias = bias();
-    Tensor& y = output("y", moe_.type_of_y(), {1, moe_.tokens, moe_.out, moe_.y_ld}, moe_.y_old);
-    t.y = pointer(y);
-    scene_.run_twice(op::moe_forward, problem_, t);
-    return y.values();
-  }
-
-  MoeGradients backward() {
-    ggm_moe_backward_tensors_t t = GGM_MOE_BACKWARD_TENSORS_INIT;
-    t.ids = ids();
-    t.routing_weights = routing_weights();
-    t.x = input("x", moe_.type, {1, moe_.tokens, moe_.in}, moe_.x);
-    t.weight = weight();
-    t.bias = bias();
-    t.dy = input("dy", moe_.type, {1, moe_.tokens, moe_.out}, moe_.dy);
-    Tensor *dx = nullptr, *d_weight = nullptr, *d_bias = nullptr, *dw = nullptr;
-    if (moe_.gradients & GGM_GRADIENT_X) {
-      dx = &output("dx", moe_.type_of_dx(), {1, moe_.tokens, moe_.in}, moe_.dx_old);
-      t.dx = pointer(*dx);
-    }
-    if (moe_.gradients & GGM_GRADIENT_WEIGHT) {
-      const bool nk = moe_.weight_order == GGM_ORDER_NK;
-      d_weight = &output("d_weight", moe_.type_of_d_weight(), {moe_.experts, nk ? moe_.out : moe_.in, nk ? moe_.in : moe_.out},
-                         moe_.as_stored(moe_.d_weight_old));
-      t.d_weight = pointer(*d_weight);
-    }
-    if (moe_.gradients & GGM_GRADIENT_BIAS) {
-      d_bias = &output("d_bias", moe_.bias_type, {1, moe_.experts, moe_.out}, {});
-      t.d_bias = pointer(*d_bias);
-    }
-    if (moe_.gradients & GGM_GRADIENT_ROUTING_WEIGHTS) {
-      dw = &output("d_routing_weights", F32, {1, moe_.tokens, moe_.top_k}, {});
-      t.d_routing_weights = static_cast<float*>(pointer(*dw));
-    }
-    scene_.run_twice(op::moe_backward, problem_, t);
-    MoeGradients result;
-    if (dx) result.dx = dx->values();
-    if (d_weight) result.d_weight = moe_.as_logical(d_weight->values());
-    if (d_bias) result.d_bias = d_bias->values();
-    if (dw) result.d_routing_weights = dw->values();
-    return result;
-  }
-
- private:
-  const void* input(const char* name, std::int32_t type, Shape shape, const Values& values) {
-    Tensor& tensor = scene_.input(name, type, shape, shift_of(options_, name));
-    if (!values.empty()) tensor.assign(values);
-    return pointer(tensor);
-  }
-  Tensor& output(const char* name, std::int32_t type, Shape shape, const Values& old) {
-    Tensor& tensor = scene_.output(name, type, shape, shift_of(options_, name));
-    if (!old.empty()) {
-      tensor.assign(old);
-    } else if (options_.outputs_hold) {
-      tensor.fill([&](auto, auto, auto) { return *options_.outputs_hold; });
-    }
-    return tensor;
-  }
-
-  const void* ids() {
-    Tensor& tensor = scene_.input("ids", index_element(moe_.id_type), {1, moe_.tokens, moe_.top_k}, shift_of(options_, "ids"));
-    tensor.assign(moe_.ids);
-    return pointer(tensor);
-  }
-  const void* routing_weights() {
-    if (moe_.w.empty()) return nullptr;
-    return input("routing_weights", moe_.routing_weight_type, {1, moe_.tokens, moe_.top_k}, moe_.w);
-  }
-  const void* weight() {
-    const bool nk = moe_.weight_order == GGM_ORDER_NK;
-    return input("weight", moe_.type, {moe_.experts, nk ? moe_.out : moe_.in, nk ? moe_.in : moe_.out, 0, moe_.weight_stride},
-                 moe_.as_stored(moe_.weight));
-  }
-  const void* bias() {
-    return moe_.bias_type == 0 ? nullptr : input("bias", moe_.bias_type, {1, moe_.experts, moe_.out}, moe_.bias);
-  }
-
-  const MoeCase& moe_;
-  const CallOptions& options_;
-  Scene scene_;
-  ggm_moe_problem_t problem_;
-};
 
 }  // namespace
 
@@ -219,12 +117,101 @@ MoeCase tag_moe(std::int32_t type, std::int64_t tokens, std::int64_t top_k, std:
   return moe;
 }
 
+MoeCall::MoeCall(const Handle& handle, const MoeCase& moe, const CallOptions& options)
+    : problem(moe.problem()), moe_(moe), options_(options), scene_(handle) {
+  scene_.set_extra_workspace(options.extra_workspace);
+}
+
+// One tensor with its values; an output without values starts as the options say.
+void* MoeCall::add(Tensor*& slot, bool written, const char* name, std::int32_t type, Shape shape, const Values& values) {
+  const auto shift = options_.shift.find(name);
+  const std::int64_t elements = shift == options_.shift.end() ? 0 : shift->second;
+  slot = written ? &scene_.output(name, type, shape, elements) : &scene_.input(name, type, shape, elements);
+  if (!values.empty()) {
+    slot->assign(values);
+  } else if (written && options_.outputs_hold) {
+    slot->fill([&](auto, auto, auto) { return *options_.outputs_hold; });
+  }
+  return pointer(*slot);
+}
+
+void MoeCall::add_inputs() {
+  const bool nk = moe_.weight_order == GGM_ORDER_NK;
+  add(ids, false, "ids", index_element(moe_.id_type), {1, moe_.tokens, moe_.top_k}, Values(moe_.ids.begin(), moe_.ids.end()));
+  if (!moe_.w.empty())
+    add(routing_weights, false, "routing_weights", moe_.routing_weight_type, {1, moe_.tokens, moe_.top_k}, moe_.w);
+  add(x, false, "x", moe_.type, {1, moe_.tokens, moe_.in}, moe_.x);
+  add(weight, false, "weight", moe_.type,
+      {moe_.experts, nk ? moe_.out : moe_.in, nk ? moe_.in : moe_.out, 0, moe_.weight_stride}, moe_.as_stored(moe_.weight));
+  if (moe_.bias_type != 0) add(bias, false, "bias", moe_.bias_type, {1, moe_.experts, moe_.out}, moe_.bias);
+}
+
+namespace {
+const void* pointer_or_null(const Tensor* tensor) { return tensor ? pointer(*tensor) : nullptr; }
+}  // namespace
+
+ggm_moe_forward_tensors_t MoeCall::forward_tensors() {
+  add_inputs();
+  ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
+  t.ids = pointer_or_null(ids);
+  t.routing_weights = pointer_or_null(routing_weights);
+  t.x = pointer_or_null(x);
+  t.weight = pointer_or_null(weight);
+  t.bias = pointer_or_null(bias);
+  t.y = add(y, true, "y", moe_.type_of_y(), {1, moe_.tokens, moe_.out, moe_.y_ld}, moe_.y_old);
+  return t;
+}
+
+ggm_moe_backward_tensors_t MoeCall::backward_tensors() {
+  add_inputs();
+  ggm_moe_backward_tensors_t t = GGM_MOE_BACKWARD_TENSORS_INIT;
+  t.ids = pointer_or_null(ids);
+  t.routing_weights = pointer_or_null(routing_weights);
+  t.x = pointer_or_null(x);
+  t.weight = pointer_or_null(weight);
+  t.bias = pointer_or_null(bias);
+  t.dy = add(dy, false, "dy", moe_.type, {1, moe_.tokens, moe_.out}, moe_.dy);
+  const bool nk = moe_.weight_order == GGM_ORDER_NK;
+  if (moe_.gradients & GGM_GRADIENT_X) t.dx = add(dx, true, "dx", moe_.type_of_dx(), {1, moe_.tokens, moe_.in}, moe_.dx_old);
+  if (moe_.gradients & GGM_GRADIENT_WEIGHT)
+    t.d_weight = add(d_weight, true, "d_weight", moe_.type_of_d_weight(),
+                     {moe_.experts, nk ? moe_.out : moe_.in, nk ? moe_.in : moe_.out}, moe_.as_stored(moe_.d_weight_old));
+  if (moe_.gradients & GGM_GRADIENT_BIAS)
+    t.d_bias = add(d_bias, true, "d_bias", moe_.bias_type, {1, moe_.experts, moe_.out}, {});
+  if (moe_.gradients & GGM_GRADIENT_ROUTING_WEIGHTS)
+    t.d_routing_weights =
+        static_cast<float*>(add(d_routing_weights, true, "d_routing_weights", F32, {1, moe_.tokens, moe_.top_k}, {}));
+  return t;
+}
+
+void MoeCall::upload() {
+  for (Tensor* tensor : {ids, routing_weights, x, weight, bias, dy, y, dx, d_weight, d_bias, d_routing_weights})
+    if (tensor) tensor->upload();
+}
+
+Values MoeCall::forward() {
+  const ggm_moe_forward_tensors_t t = forward_tensors();
+  scene_.run_twice(as_called(op::moe_forward, options_), problem, t);
+  return y->values();
+}
+
+MoeGradients MoeCall::backward() {
+  const ggm_moe_backward_tensors_t t = backward_tensors();
+  scene_.run_twice(as_called(op::moe_backward, options_), problem, t);
+  MoeGradients result;
+  if (dx) result.dx = dx->values();
+  if (d_weight) result.d_weight = moe_.as_logical(d_weight->values());
+  if (d_bias) result.d_bias = d_bias->values();
+  if (d_routing_weights) result.d_routing_weights = d_routing_weights->values();
+  return result;
+}
+
 Values moe_forward(const Handle& handle, const MoeCase& moe, const CallOptions& options) {
-  return Call(handle, moe, options).forward();
+  return MoeCall(handle, moe, options).forward();
 }
 
 MoeGradients moe_backward(const Handle& handle, const MoeCase& moe, const CallOptions& options) {
-  return Call(handle, moe, options).backward();
+  return MoeCall(handle, moe, options).backward();
 }
 
 Values expected_forward(const MoeCase& moe, Rounding rounding) { return moe_forward_reference(reference_input(moe), rounding); }

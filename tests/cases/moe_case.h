@@ -43,6 +43,32 @@ MoeCase integer_moe(std::int32_t type, std::int64_t tokens, std::int64_t top_k, 
 MoeCase tag_moe(std::int32_t type, std::int64_t tokens, std::int64_t top_k, std::int64_t experts, std::int64_t features,
                 const IdRule& ids);
 
+// The tensors of one case on a backend. forward() and backward() make the whole checked call; tests that enqueue by themselves
+// take the tensors, upload() and read what they need. `moe` must outlive it.
+class MoeCall {
+ public:
+  MoeCall(const Handle& handle, const MoeCase& moe, const CallOptions& options = {});
+
+  Values forward();
+  MoeGradients backward();
+
+  ggm_moe_forward_tensors_t forward_tensors();
+  ggm_moe_backward_tensors_t backward_tensors();
+  void upload();  // everything, outputs with their start content
+
+  ggm_moe_problem_t problem;
+  Tensor *ids = nullptr, *routing_weights = nullptr, *x = nullptr, *weight = nullptr, *bias = nullptr, *dy = nullptr;
+  Tensor *y = nullptr, *dx = nullptr, *d_weight = nullptr, *d_bias = nullptr, *d_routing_weights = nullptr;
+
+ private:
+  void* add(Tensor*& slot, bool written, const char* name, std::int32_t type, Shape shape, const Values& values);
+  void add_inputs();
+
+  const MoeCase& moe_;
+  CallOptions options_;
+  Scene scene_;
+};
+
 Values moe_forward(const Handle& handle, const MoeCase& moe, const CallOptions& options = {});
 MoeGradients moe_backward(const Handle& handle, const MoeCase& moe, const CallOptions& options = {});
 

@@ -17,7 +17,7 @@ void require_equal(const std::vector<std::int64_t>& got, const std::vector<std::
 
 }  // namespace
 
-Routing route(const Handle& handle, const RouteInput& in, std::int32_t id_type) {
+Routing route(const Handle& handle, const RouteInput& in, std::int32_t id_type, const CallOptions& options) {
   Scene scene(handle);
   ggm_route_problem_t p = GGM_ROUTE_PROBLEM_INIT;
   p.tokens = in.tokens;
@@ -38,7 +38,7 @@ Routing route(const Handle& handle, const RouteInput& in, std::int32_t id_type) 
   t.row_assignment = static_cast<std::int32_t*>(pointer(rows));
   t.assignment_row = static_cast<std::int32_t*>(pointer(slots));
   t.faults = static_cast<std::uint32_t*>(faults.data());
-  scene.run_twice(op::route, p, t);
+  scene.run_twice(as_called(op::route, options), p, t);
   Routing out;
   out.group_offsets = integers(offsets);
   out.row_assignment = integers(rows);
@@ -48,8 +48,8 @@ Routing route(const Handle& handle, const RouteInput& in, std::int32_t id_type) 
   return out;
 }
 
-Routing require_route(const Handle& handle, const RouteInput& in, std::int32_t id_type) {
-  const Routing got = route(handle, in, id_type), want = route_reference(in);
+Routing require_route(const Handle& handle, const RouteInput& in, std::int32_t id_type, const CallOptions& options) {
+  const Routing got = route(handle, in, id_type, options), want = route_reference(in);
   require_equal(got.group_offsets, want.group_offsets, "group_offsets");
   require_equal(got.row_assignment, want.row_assignment, "row_assignment");
   require_equal(got.assignment_row, want.assignment_row, "assignment_row");

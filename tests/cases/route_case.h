@@ -6,9 +6,11 @@
 
 namespace ggm_test::cases {
 
-Routing route(const Handle& handle, const RouteInput& in, std::int32_t id_type = GGM_INDEX_INT32);
+Routing route(const Handle& handle, const RouteInput& in, std::int32_t id_type = GGM_INDEX_INT32,
+              const CallOptions& options = {});
 // Runs, compares all three arrays and the faults with the reference, and returns the result.
-Routing require_route(const Handle& handle, const RouteInput& in, std::int32_t id_type = GGM_INDEX_INT32);
+Routing require_route(const Handle& handle, const RouteInput& in, std::int32_t id_type = GGM_INDEX_INT32,
+                      const CallOptions& options = {});
 
 template <typename Rule>
 RouteInput route_input(std::int64_t tokens, std::int64_t top_k, std::int64_t experts, Rule ids) {
