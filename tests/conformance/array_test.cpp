@@ -148,7 +148,7 @@ struct ArrayRun {
         want =
             product(m[g], n[g], k[g], a[g]->initial_values().data(), line.a_order, b[g]->initial_values().data(), line.b_order);
         const std::vector<double> old = c.empty() ? std::vector<double>(want.size()) : c[g]->initial_values();
-        const double alpha = line.scale == 1 ? -2 : 1, beta = line.scale >= 2 ? 3 : 0;
+        const double alpha = k[g] == 0 ? 0 : line.scale == 1 ? -2 : 1, beta = line.scale >= 2 ? 3 : 0;
         for (std::size_t i = 0; i < want.size(); ++i)
           want[i] = scale_and_add(Rounding::contract, line.type, d_type(), alpha, want[i], beta, old[i]);
       } else {

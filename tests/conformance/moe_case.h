@@ -45,7 +45,10 @@ class MoeRun {
   template <typename T>
   void set_common(T* tensors) const;  // the fields that both tensors structs share
   void check_faults() const;
-  void check_output(const Tensor& tensor, const std::vector<double>& want, std::int64_t inner, double limit = 0) const;
+  void require_bits(const Tensor& tensor, const std::vector<double>& want) const;
+  void require_bound(const Tensor& tensor, const std::vector<double>& want, const std::vector<double>& magnitude,
+                     std::int64_t length) const;
+  MoeInput absolute() const;  // the same input of absolute values
   double row_value(std::uint32_t stream, std::int64_t row, std::int64_t column) const;
   // An output of a token or row shape; content as the flags of the case ask.
   Tensor* make_output(const char* name, std::int32_t type, Shape shape, bool always_whole);

@@ -57,6 +57,31 @@ inline double relative_error(const std::vector<double>& got, const std::vector<d
   return error == 0 ? 0 : norm == 0 ? INFINITY : std::sqrt(error / norm);
 }
 
+// "" when every element is within relative * magnitude + floor of `want`, else the first that is not. `magnitude` is the same
+// reference of absolute values, so the bound scales with what was added up and holds for every shape, however sums cancel.
+inline std::string beyond_bound(const Tensor& tensor, const std::vector<double>& want, const std::vector<double>& magnitude,
+                                double relative, double floor) {
+  const std::vector<double> got = tensor.values();
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    if (std::fabs(got[i] - want[i]) <= relative * magnitude[i] + floor) continue;
+    std::ostringstream text;
+    text.precision(17);
+    text << tensor.name() << " element " << i << " = " << got[i] << ", float64 gives " << want[i] << "; the bound is "
+         << relative << " * " << magnitude[i] << " + " << floor;
+    return text.str();
+  }
+  return "";
+}
+
+// The relative part of that bound: `length` float32 (float64) additions, and the two roundings to 16 bits that a fused result
+// may pass (product, result) unless it is float32 throughout.
+inline double rounding_bound(std::int32_t in, std::int32_t out, std::int64_t length) {
+  const double sums = static_cast<double>(length + 4) * (in == GGM_TYPE_FLOAT64 ? 1.2e-16 : 6e-8);
+  if (!is_16bit(out)) return sums;
+  return sums + 2.02 * (out == GGM_TYPE_BFLOAT16 ? 1.0 / 256 : 1.0 / 2048);
+}
+inline double absolute_floor(std::int32_t out) { return out == GGM_TYPE_FLOAT16 ? 1.0 / (1 << 22) : 0.0; }
+
 // The limits of the relative error for random data. `inner` is the length of the sums.
 inline double product_limit(std::int32_t in, std::int32_t out, std::int64_t inner) {
   const double length = static_cast<double>(inner);

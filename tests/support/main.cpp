@@ -92,6 +92,7 @@ int list_for_ctest(const TestList& tests, const char* path, double timeout) {
   std::ofstream out(path);
   for (const auto& test : tests) {
     const Catch::TestCaseInfo& info = info_of(test);
+    if (info.isHidden()) continue;
     std::string labels;
     for (const char* label : {"host", "gpu", "large"})
       if (has_tag(info, label)) labels += std::string(labels.empty() ? "" : ";") + label;

@@ -29,10 +29,11 @@ struct Writer {
   Rounding rounding;
   GemmResult& result;
 
-  // One row of D from its float64 sums; d and c are the indices of the row's first element.
-  void row(const double* sums, Index n, Index d, Index c) const {
+  // One row of D from its float64 sums over k terms; d and c are the indices of the row's first element. Without terms the
+  // sum is +0.0 whatever the sign of alpha.
+  void row(const double* sums, Index n, Index k, Index d, Index c) const {
     const ggm_grouped_gemm_problem_t& p = in.problem;
-    const double alpha = p.flags & GGM_FLAG_ALPHA ? p.alpha : 1.0;
+    const double alpha = k == 0 ? 0.0 : p.flags & GGM_FLAG_ALPHA ? p.alpha : 1.0;
     for (Index j = 0; j < n; ++j)
       result.d[at(d + j)] =
           scale_and_add(rounding, p.a_type, output_type(p), alpha, sums[j], p.beta, p.beta != 0 ? in.c[at(c + j)] : 0.0);
@@ -47,7 +48,7 @@ void rows_of_group(const Writer& write, Index group, Index begin, Index end) {
   const ggm_grouped_gemm_problem_t& p = write.in.problem;
   const std::vector<double> sums = product(end - begin, p.n, p.k, write.in.a.data() + begin * p.k, GGM_ORDER_MK,
                                            write.in.b.data() + b_matrix(p, group), p.b_order);
-  for (Index r = begin; r < end; ++r) write.row(sums.data() + (r - begin) * p.n, p.n, r * p.n, r * p.n);
+  for (Index r = begin; r < end; ++r) write.row(sums.data() + (r - begin) * p.n, p.n, p.k, r * p.n, r * p.n);
 }
 
 void contiguous(const Writer& write, std::vector<bool>* used) {
@@ -78,7 +79,7 @@ void masked(const Writer& write, std::vector<bool>* used) {
     const std::vector<double> sums =
         product(rows, p.n, p.k, write.in.a.data() + a, GGM_ORDER_MK, write.in.b.data() + b_matrix(p, g), p.b_order);
     for (Index r = 0; r < rows; ++r) {
-      write.row(sums.data() + r * p.n, p.n, (g * p.m + r) * p.n, (c + r) * p.n);
+      write.row(sums.data() + r * p.n, p.n, p.k, (g * p.m + r) * p.n, (c + r) * p.n);
       (*used)[at(g * p.m + r)] = true;
     }
   }
@@ -92,7 +93,7 @@ void variable_k(const Writer& write) {
     const std::vector<double> sums =
         product(p.m, p.n, length, write.in.a.data() + begin * p.m, GGM_ORDER_KM, write.in.b.data() + begin * p.n, GGM_ORDER_KN);
     const Index c = p.stride_c == GGM_STRIDE_SHARED ? 0 : g * p.m;
-    for (Index i = 0; i < p.m; ++i) write.row(sums.data() + i * p.n, p.n, (g * p.m + i) * p.n, (c + i) * p.n);
+    for (Index i = 0; i < p.m; ++i) write.row(sums.data() + i * p.n, p.n, length, (g * p.m + i) * p.n, (c + i) * p.n);
   }
 }
 
@@ -100,17 +101,20 @@ void variable_k(const Writer& write) {
 void variable_k_by_row(const Writer& write) {
   const ggm_grouped_gemm_problem_t& p = write.in.problem;
   std::vector<double> sums(at(p.groups * p.m * p.n), 0.0);
+  std::vector<Index> count(at(p.groups), 0);
   for (Index r = 0; r < p.k; ++r) {
     const Index group = write.in.row_group[at(r)];
     if (group < -1 || group >= p.groups) ++write.result.faults[GGM_FAULT_BAD_ID];
     if (group < 0 || group >= p.groups) continue;
+    ++count[at(group)];
     for (Index i = 0; i < p.m; ++i)
       for (Index j = 0; j < p.n; ++j)
         sums[at((group * p.m + i) * p.n + j)] += write.in.a[at(r * p.m + i)] * write.in.b[at(r * p.n + j)];
   }
   for (Index g = 0; g < p.groups; ++g) {
     const Index c = p.stride_c == GGM_STRIDE_SHARED ? 0 : g * p.m;
-    for (Index i = 0; i < p.m; ++i) write.row(sums.data() + (g * p.m + i) * p.n, p.n, (g * p.m + i) * p.n, (c + i) * p.n);
+    for (Index i = 0; i < p.m; ++i)
+      write.row(sums.data() + (g * p.m + i) * p.n, p.n, count[at(g)], (g * p.m + i) * p.n, (c + i) * p.n);
   }
 }
 
@@ -135,7 +139,7 @@ std::vector<double> product(Index m, Index n, Index k, const double* a, std::int
 }
 
 double scale_and_add(Rounding rounding, std::int32_t in, std::int32_t out, double alpha, double sum, double beta, double c) {
-  if (rounding == Rounding::none || in == GGM_TYPE_FLOAT64) return alpha * sum + (beta != 0 ? beta * c : 0.0);
+  if (rounding == Rounding::none || in == GGM_TYPE_FLOAT64) return beta != 0 ? alpha * sum + beta * c : alpha * sum;
   const double scaled = alpha == 1.0 ? f32(sum) : f32(f32(alpha) * f32(sum));
   return round_to(out, f32(beta != 0 ? scaled + f32(f32(beta) * c) : scaled));
 }

@@ -30,6 +30,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }  // with ld and stride resolved
   std::int64_t size() const { return shape_.batches * shape_.rows * shape_.columns; }
   void* data() const { return buffer_.data(); }
+  std::size_t bytes() const { return buffer_.bytes(); }  // first to last element, gaps between included
 
   // Sets the initial content from value(batch, row, column), a double rounded to the type (integers: an int64).
   template <typename F>
