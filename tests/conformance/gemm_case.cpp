@@ -48,6 +48,7 @@ std::string GemmCase::text() const {
       << (index_type == GGM_INDEX_INT64 ? " i64" : " i32") << " gaps=" << gap_a << "," << gap_b << "," << gap_d
       << " strides=" << strides << " misalign=" << misalign << " " << scales[static_cast<int>(scale)] << (keep ? " keep" : "")
       << " sm=" << sm_limit << (data == Data::random ? " random" : "");
+  if (hostile) out << " hostile=" << hostile;
   return out.str();
 }
 
@@ -102,12 +103,13 @@ GemmRun::GemmRun(const Handle& handle, const GemmCase& line) : line_(line), scen
   problem_.group_form = line.form;
   problem_.index_type = line.index_type;
   make_groups();
+  if (line.hostile) spoil_groups();
+  upload_groups();
   make_problem();
   make_operands();
 }
 
 void GemmRun::make_groups() {
-  const std::int32_t element = index_element(line_.index_type);
   std::vector<Index> sizes(at(line_.groups));
   for (Index g = 0; g < line_.groups; ++g) sizes[at(g)] = group_size(line_.sizes, g, line_.groups);
   const Index total = std::accumulate(sizes.begin(), sizes.end(), Index{0});
@@ -119,7 +121,6 @@ void GemmRun::make_groups() {
     used_rows_.assign(at(line_.groups * rows_), false);
     for (Index g = 0; g < line_.groups; ++g) std::fill_n(used_rows_.begin() + g * rows_, sizes[at(g)], true);
     input_.sizes = sizes;
-    tensors_.group_sizes = scene_.input("group_sizes", element, {1, 1, line_.groups}).assign(sizes).data();
     return;
   }
   used_rows_.assign(at(rows_), false);
@@ -163,6 +164,33 @@ void GemmRun::make_groups() {
         if (left[g] == sizes[g]) used_groups_[g] = false;
     }
   }
+}
+
+// Wrong values among good ones. What is used follows from the reference then, so no operand holds NaN.
+void GemmRun::spoil_groups() {
+  const bool wide = line_.index_type == GGM_INDEX_INT64;
+  std::uint32_t which = 0;
+  for (std::vector<Index>* array : {&input_.sizes, &input_.offsets, &input_.row_group}) {
+    ++which;
+    for (std::size_t i = 0; i < array->size(); ++i) {
+      const std::uint32_t h = mix(static_cast<std::uint32_t>(i), line_.hostile, which);
+      if (h % (1 + line_.hostile % 4) != 0) continue;
+      switch ((h >> 8) % 6) {
+        case 0: (*array)[i] = wide ? INT64_MIN : INT32_MIN; break;
+        case 1: (*array)[i] = wide ? INT64_MAX : INT32_MAX; break;
+        case 2: (*array)[i] = -1 - static_cast<Index>(h >> 30); break;
+        case 3: (*array)[i] = rows_ + static_cast<Index>(h >> 30); break;
+        case 4: (*array)[i] = wide ? (Index{1} << 32) + (*array)[i] : (*array)[i] + 1; break;
+        default: (*array)[i] = static_cast<Index>(h >> 16) % (rows_ + 1); break;
+      }
+    }
+  }
+  used_rows_.assign(used_rows_.size(), true);
+  used_groups_.assign(used_groups_.size(), true);
+}
+
+void GemmRun::upload_groups() {
+  const std::int32_t element = index_element(line_.index_type);
   if (!input_.sizes.empty())
     tensors_.group_sizes = scene_.input("group_sizes", element, {1, 1, line_.groups}).assign(input_.sizes).data();
   if (!input_.offsets.empty())
@@ -279,6 +307,8 @@ void GemmRun::check() const {
     INFO("fault word " << i);
     CHECK(faults_->integer(i) == want.faults[at(i)]);
   }
+  // Groups that overlap leave the rows they share undefined.
+  if (line_.hostile && line_.form == GGM_GROUPS_STARTS_SIZES && line_.layout == GGM_LAYOUT_CONTIGUOUS) return;
   if (line_.data == Data::integers) {
     const std::string wrong = difference(*d_, want.d);
     INFO(wrong);

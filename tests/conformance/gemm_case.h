@@ -30,6 +30,7 @@ struct GemmCase {
   Scale scale = Scale::plain;
   bool keep = false;
   std::int32_t sm_limit = 0;
+  std::uint32_t hostile = 0;  // seed of wrong sizes, offsets and row groups
   Data data = Data::integers;
 
   std::string text() const;
@@ -50,6 +51,8 @@ class GemmRun {
 
  private:
   void make_groups();
+  void spoil_groups();
+  void upload_groups();
   void make_operands();
   void make_problem();
 

@@ -36,6 +36,7 @@ std::string MoeCase::text() const {
                                        : " i32")
       << " gap=" << gap << " misalign=" << misalign << " strides=" << strides << " sm=" << sm_limit;
   if (gradients) out << " gradients=" << gradients;
+  if (hostile) out << " hostile=" << hostile;
   if (data == Data::random) out << " random";
   return out.str();
 }
@@ -130,8 +131,11 @@ void MoeRun::make_routing() {
     problem_.first_expert = in.first_expert;
     if (line_.gap) problem_.ids_ld = in.top_k + line_.gap;
   } else {
-    faults_want_ = check_routing(made, in.tokens, in.top_k, in.row_bound(), in.has_num_tokens, in.num_tokens).faults;
-    const std::vector<Index>* content[] = {&made.group_offsets, &made.row_assignment, &made.assignment_row};
+    Routing spoilt = made;
+    if (line_.hostile) spoil(&spoilt, line_.hostile);
+    input_.routing = check_routing(spoilt, in.tokens, in.top_k, in.row_bound(), in.has_num_tokens, in.num_tokens);
+    faults_want_ = input_.routing.faults;
+    const std::vector<Index>* content[] = {&spoilt.group_offsets, &spoilt.row_assignment, &spoilt.assignment_row};
     const char* names[] = {"group_offsets", "row_assignment", "assignment_row"};
     for (std::size_t i = 0; i < 3; ++i)
       arrays_[i] = &scene_.input(names[i], kInt32, {1, 1, static_cast<Index>(content[i]->size())}, 1).assign(*content[i]);

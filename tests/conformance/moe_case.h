@@ -23,6 +23,7 @@ struct MoeCase {
   int strides = 0;  // 0 packed, 1 with gaps, 2 shared weight and bias
   std::int32_t sm_limit = 0;
   std::uint32_t gradients = 0;  // backward only
+  std::uint32_t hostile = 0;    // with given arrays: seed of spoil()
   Data data = Data::integers;
 
   std::string text() const;

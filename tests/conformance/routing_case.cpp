@@ -1,6 +1,7 @@
 #include "conformance/routing_case.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <sstream>
 
 #include "support/inputs.h"
@@ -12,7 +13,7 @@ using Index = std::int64_t;
 std::string RoutingCase::text() const {
   static const char* const localities[] = {"local",    "first_expert", "expert_map",
                                            "max_rows", "num_tokens",   "clamped_num_tokens"};
-  static const char* const patterns[] = {"uniform", "skewed", "some_none", "some_bad", "none"};
+  static const char* const patterns[] = {"uniform", "skewed", "some_none", "some_bad", "none", "extreme", "extreme64"};
   std::ostringstream out;
   out << "T=" << tokens << " top_k=" << top_k << " E=" << experts << " " << localities[static_cast<int>(locality)] << " "
       << patterns[static_cast<int>(ids)];
@@ -51,6 +52,9 @@ RouteInput RoutingCase::input() const {
         case Ids::some_none: id = (h >> 8) % 3 == 0 ? -1 : id; break;
         case Ids::some_bad: id = (h >> 8) % 5 == 0 ? -2 - (h >> 20) : (h >> 8) % 5 == 1 ? total + (h >> 24) : id; break;
         case Ids::none_at_all: id = -1; break;
+        case Ids::extreme: id = h % 3 == 0 ? INT32_MIN + (h >> 24) : h % 3 == 1 ? INT32_MAX - (h >> 24) : id; break;
+        // Low halves that would be good ids: reading 32 of the 64 bits goes unseen otherwise.
+        case Ids::extreme64: id = h % 3 == 0 ? id + (Index{1} << (32 + h % 31)) : h % 3 == 1 ? INT64_MIN + id : id; break;
       }
       in.ids.push_back(id);
     }
@@ -74,6 +78,28 @@ RoutingTensors routing_tensors(Scene* scene, const RouteInput& in, std::int32_t 
     out.num_tokens->fill([&](auto, auto, auto) { return in.num_tokens; });
   }
   return out;
+}
+
+void spoil(Routing* routing, std::uint32_t seed) {
+  const Index limit = static_cast<Index>(routing->assignment_row.size());
+  std::vector<Index>* arrays[] = {&routing->group_offsets, &routing->row_assignment, &routing->assignment_row};
+  for (std::size_t which = 0; which < 3; ++which) {
+    if (seed % 4 != which && seed % 4 != 3) continue;  // one array, or all three
+    std::vector<Index>& array = *arrays[which];
+    const std::uint32_t one_in = seed % 5 == 0 ? 1 : 2 + seed % 7;
+    for (std::size_t i = 0; i < array.size(); ++i) {
+      const std::uint32_t h = mix(static_cast<std::uint32_t>(i), seed, static_cast<std::uint32_t>(which));
+      if (h % one_in != 0) continue;
+      switch ((h >> 8) % 6) {
+        case 0: array[i] = INT32_MIN + static_cast<Index>(h >> 28); break;
+        case 1: array[i] = INT32_MAX - static_cast<Index>(h >> 28); break;
+        case 2: array[i] = -1; break;
+        case 3: array[i] = array[(i * 7 + h) % array.size()]; break;
+        case 4: array[i] = static_cast<Index>(h >> 4) % (limit + 3); break;
+        default: array[i] = static_cast<std::int32_t>(h * 2654435761u); break;
+      }
+    }
+  }
 }
 
 Index real_tokens(const RouteInput& in) {

@@ -10,8 +10,8 @@ namespace ggm_test {
 
 enum class Locality { all_local, first_expert, expert_map, max_rows, num_tokens, clamped_num_tokens };
 inline constexpr int kLocalities = 6;
-enum class Ids { uniform, skewed, some_none, some_bad, none_at_all };
-inline constexpr int kIdPatterns = 5;
+enum class Ids { uniform, skewed, some_none, some_bad, none_at_all, extreme, extreme64 };
+inline constexpr int kIdPatterns = 6;  // without the last, which needs 64-bit ids
 
 struct RoutingCase {
   std::int64_t tokens = 1, top_k = 1, experts = 1;
@@ -42,6 +42,10 @@ struct RoutingTensors {
 };
 RoutingTensors routing_tensors(Scene* scene, const RouteInput& in, std::int32_t id_type, std::int64_t ids_ld,
                                bool with_ids = true);
+
+// Spoils routing arrays in a way that the seed decides: a few wrong entries, two rows that claim one slot, shifted offsets, or
+// nothing but random bits.
+void spoil(Routing* routing, std::uint32_t seed);
 
 // num_tokens of the input, clamped.
 std::int64_t real_tokens(const RouteInput& in);

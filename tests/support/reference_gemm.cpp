@@ -190,15 +190,12 @@ std::vector<RowRange> group_ranges(const GemmInput& in, Index rows, Faults* faul
         previous = end;
       }
       break;
-    default:  // STARTS_SIZES; a start outside the rows leaves no room
+    default:  // STARTS_SIZES: the start is moved into the rows, then the size keeps what fits behind it; one fault a group
       for (Index g = 0; g < groups; ++g) {
-        const Index start = in.offsets[at(g)], size = in.sizes[at(g)];
-        if (start < 0 || start > rows) {
-          ++(*faults)[GGM_FAULT_SIZE_CLAMPED];
-          ranges.push_back({0, 0});
-          continue;
-        }
-        ranges.push_back({start, start + clamp_size(size, rows - start, faults)});
+        const Index start = std::clamp<Index>(in.offsets[at(g)], 0, rows);
+        const Index size = std::clamp<Index>(in.sizes[at(g)], 0, rows - start);
+        if (start != in.offsets[at(g)] || size != in.sizes[at(g)]) ++(*faults)[GGM_FAULT_SIZE_CLAMPED];
+        ranges.push_back({start, start + size});
       }
   }
   return ranges;
