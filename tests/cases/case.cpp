@@ -1,5 +1,6 @@
 #include "cases/case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -29,26 +30,22 @@ std::int32_t family_of(const Handle& handle) {
   return info.kernel_family;
 }
 
-}  // namespace
-
-void run_on_host(void (*function)(const Handle&)) {
-  const Handle handle(host_backends().front());
-  function(handle);
-}
-
-void run_on_gpu(void (*function)(const Handle&)) {
+void run_on_each(const std::vector<Backend>& backends, void (*function)(const Handle&)) {
   std::vector<std::int32_t> seen;
-  for (const Backend& backend : cuda_backends()) {
+  for (const Backend& backend : backends) {
     const Handle handle(backend);
     const std::int32_t family = family_of(handle);
-    bool covered = false;
-    for (std::int32_t other : seen) covered |= other == family;
-    if (covered) continue;
+    if (std::find(seen.begin(), seen.end(), family) != seen.end()) continue;
     seen.push_back(family);
     INFO("backend " << backend.name);
     function(handle);
   }
 }
+
+}  // namespace
+
+void run_on_host(void (*function)(const Handle&)) { run_on_each(host_backends(), function); }
+void run_on_gpu(void (*function)(const Handle&)) { run_on_each(cuda_backends(), function); }
 
 void require_same(const Values& got, const Values& want, const std::string& what, std::int64_t columns) {
   require_by(

@@ -52,8 +52,7 @@ Operation<P, T> as_called(const Operation<P, T>& operation, const CallOptions& o
       operation.name};
 }
 
-// Runs the case with a handle of the host backend, or with one of each CUDA kernel family that the device's default does not
-// cover.
+// Runs the case with a handle of each kernel family that the machine has (a family that is the default runs once).
 void run_on_host(void (*function)(const Handle&));
 void run_on_gpu(void (*function)(const Handle&));
 

@@ -1,13 +1,11 @@
 // Tests that need a process of their own (first use of the library, a crash, a hang): the test starts its own program again for
-// the same test case and looks at how the child ends. Called at the start of such a test:
-//
-//     TEST_CASE("BR-009 ...: host", "[host]") {
-//       if (!in_child()) return run_child(60);   // fails here when the child fails, crashes or hangs
-//       ...                                      // the child's part
-//     }
+// the same test case and looks at how the child ends. Registered by GGM_CASE_IN_CHILD and GGM_GPU_CASE_IN_CHILD, whose function
+// runs in the child alone; the parent makes no handle.
 #pragma once
 
 #include <string>
+
+#include "cases/case.h"
 
 namespace ggm_test::cases {
 
@@ -23,3 +21,15 @@ std::string child_result(double seconds);
 void print_result(const std::string& text);
 
 }  // namespace ggm_test::cases
+
+#define GGM_GPU_CASE_IN_CHILD(seconds, title, function)                           \
+  TEST_CASE(title ": gpu", "[gpu]") {                                             \
+    if (!ggm_test::cases::in_child()) return ggm_test::cases::run_child(seconds); \
+    ggm_test::cases::run_on_gpu(function);                                        \
+  }
+#define GGM_CASE_IN_CHILD(seconds, title, function)                               \
+  TEST_CASE(title ": host", "[host]") {                                           \
+    if (!ggm_test::cases::in_child()) return ggm_test::cases::run_child(seconds); \
+    ggm_test::cases::run_on_host(function);                                       \
+  }                                                                               \
+  GGM_GPU_CASE_IN_CHILD(seconds, title, function)

@@ -115,17 +115,11 @@ void every_entry_point(const Handle& handle, cudaStreamCaptureMode mode) {
   }
 }
 
-void first_use_thread_local(const Handle& handle) {
-  if (!in_child()) return run_child(110);
-  every_entry_point(handle, cudaStreamCaptureModeThreadLocal);
-}
-GGM_CASE_GPU("BR-040 the first use of every entry point is captured in thread-local mode", first_use_thread_local)
+void first_use_thread_local(const Handle& handle) { every_entry_point(handle, cudaStreamCaptureModeThreadLocal); }
+GGM_GPU_CASE_IN_CHILD(110, "BR-040 the first use of every entry point is captured in thread-local mode", first_use_thread_local)
 
-void first_use_global(const Handle& handle) {
-  if (!in_child()) return run_child(110);
-  every_entry_point(handle, cudaStreamCaptureModeGlobal);
-}
-GGM_CASE_GPU("BR-040 the first use of every entry point is captured in global mode", first_use_global)
+void first_use_global(const Handle& handle) { every_entry_point(handle, cudaStreamCaptureModeGlobal); }
+GGM_GPU_CASE_IN_CHILD(110, "BR-040 the first use of every entry point is captured in global mode", first_use_global)
 
 MoeCase replayed_case(std::int32_t combine) {
   MoeCase moe = integer_moe(BF16, 64, 8, 32, 64, 48, [](auto t, auto j) { return (5 * t + 3 * j) % 32; });
@@ -210,7 +204,6 @@ GGM_CASE_GPU("BR-042 two graphs in turn with own and shared workspaces", two_gra
 
 // Two gradients of different shapes share a workspace; a third call finds its workspace poisoned by a captured memset.
 void gradients_in_one_graph(const Handle& handle) {
-  if (!in_child()) return run_child(60);
   for (std::int32_t type : kCaseTypes)
     for (int poison : {0xFF, 0x01}) {
       const GemmCase cases[] = {variable_k(type, {40, 0, 60}, 100, 48, 72), variable_k(type, {5, 130, 0, 1}, 136, 96, 40),
@@ -259,7 +252,7 @@ void gradients_in_one_graph(const Handle& handle) {
       REQUIRE(wrong.read() == 0);
     }
 }
-GGM_CASE_GPU("BR-051 a hundred replays with a shared and a poisoned workspace", gradients_in_one_graph)
+GGM_GPU_CASE_IN_CHILD(60, "BR-051 a hundred replays with a shared and a poisoned workspace", gradients_in_one_graph)
 
 }  // namespace
 }  // namespace ggm_test::cases

@@ -80,7 +80,6 @@ void no_tokens(const Handle& handle) {
 GGM_CASE_HOST_AND_GPU("BR-007 no tokens and NULL pointers are a call like any other", no_tokens)
 
 void very_few_tokens(const Handle& handle) {
-  if (!in_child()) return run_child(60);
   const auto first = [](auto, auto) { return std::int64_t{0}; };
   for (std::int64_t experts : {1, 7}) {
     require_route(handle, route_input(0, 1, experts, first));
@@ -96,7 +95,7 @@ void very_few_tokens(const Handle& handle) {
   require_gemm(handle, masked(F32, {0, 0, 0, 0}, 0, 16, 16));
   require_forward(handle, integer_moe(F32, 33, 2, 4, 16, 16, [](auto t, auto j) { return (t + j) % 4; }));
 }
-GGM_CASE_HOST_AND_GPU("BR-009 zero tokens and one token for 300 experts end normally", very_few_tokens)
+GGM_CASE_IN_CHILD(60, "BR-009 zero tokens and one token for 300 experts end normally", very_few_tokens)
 
 void pointers_of_empty_groups(const Handle& handle) {
   for (std::int32_t type : kCaseTypes)
@@ -132,7 +131,6 @@ void array_with_zero_dimensions(const Handle& handle, std::int32_t type, double 
 }
 
 void zero_dimensions(const Handle& handle) {
-  if (!in_child()) return run_child(30);  // the child is ended if something hangs
   for (std::int32_t type : kCaseTypes) {
     array_with_zero_dimensions(handle, type, 0);
     array_with_zero_dimensions(handle, type, 1);
@@ -150,7 +148,8 @@ void zero_dimensions(const Handle& handle) {
       }
   }
 }
-GGM_CASE_HOST_AND_GPU("BR-049 zero dimensions return and give zero or beta times C", zero_dimensions)
+// The child is ended if something hangs.
+GGM_CASE_IN_CHILD(30, "BR-049 zero dimensions return and give zero or beta times C", zero_dimensions)
 
 }  // namespace
 }  // namespace ggm_test::cases

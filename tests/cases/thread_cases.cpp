@@ -142,7 +142,6 @@ void run_threads(std::vector<std::unique_ptr<Worker>>& workers, int rounds, bool
 }
 
 void eight_threads(const Handle& handle) {
-  if (!in_child()) return run_child(110);
   const std::vector<Task> tasks = make_tasks(handle);
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < kThreads; ++i) {
@@ -162,7 +161,7 @@ void eight_threads(const Handle& handle) {
   }
   REQUIRE(before == after);
 }
-GGM_CASE_GPU("BR-054 eight threads on one handle with the first use included", eight_threads)
+GGM_GPU_CASE_IN_CHILD(110, "BR-054 eight threads on one handle with the first use included", eight_threads)
 
 }  // namespace
 }  // namespace ggm_test::cases
