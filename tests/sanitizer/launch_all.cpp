@@ -99,7 +99,7 @@ Routing make_routing(DeviceMemory& memory, std::int64_t tokens, std::int64_t top
 
 void routes() {
   for (std::int64_t tokens : {3, 300, 20000})
-    for (std::int64_t experts : {3, 200, 4096})
+    for (std::int64_t experts : {3, 200, 4096, 65536})
       for (std::int32_t id_type : {GGM_INDEX_INT32, GGM_INDEX_INT64}) {
         DeviceMemory memory;
         make_routing(memory, tokens, 3, experts, id_type, id_type == GGM_INDEX_INT64);
@@ -153,14 +153,18 @@ void permutes_of(std::int32_t token_type, std::int32_t row_type, std::int32_t we
   run("unpermute_backward", ggm_unpermute_backward_workspace_size, ggm_unpermute_backward, p, b);
 }
 
+// Every pair of types that the copies, sums and inner products of rows are compiled for.
 void permutes() {
-  for (std::int32_t type : kTypes)
-    for (std::int64_t features : {72, 37})
-      for (std::int64_t top_k : {2, 40}) {
-        const std::uint32_t flags = features == 37 ? GGM_FLAG_ADD_TO_Y | GGM_FLAG_KEEP_UNUSED_ROWS : 0;
-        permutes_of(type, type, type, top_k, features, flags);
-        permutes_of(type, is_16bit(type) ? GGM_TYPE_FLOAT32 : type, 0, top_k, features, flags);
-      }
+  for (std::int32_t token_type : kTypes)
+    for (std::int32_t row_type : kTypes) {
+      const bool wide = token_type == GGM_TYPE_FLOAT64;
+      if (wide != (row_type == GGM_TYPE_FLOAT64)) continue;
+      const std::int32_t weight_type = wide ? GGM_TYPE_FLOAT64 : GGM_TYPE_FLOAT32;
+      permutes_of(token_type, row_type, weight_type, 2, 72, 0);
+      permutes_of(token_type, row_type, 0, 40, 37, GGM_FLAG_ADD_TO_Y | GGM_FLAG_KEEP_UNUSED_ROWS);
+    }
+  for (std::int32_t weight_type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16})
+    permutes_of(GGM_TYPE_BFLOAT16, GGM_TYPE_BFLOAT16, weight_type, 40, 72, 0);
 }
 
 struct GemmCase {

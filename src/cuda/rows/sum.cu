@@ -60,9 +60,15 @@ __global__ void __launch_bounds__(kColumns) sum(const SumParams p) {
 }
 
 using Kernel = void (*)(SumParams);
+// The sums are of the rows' own type or, of 16-bit rows, float32: what d_bias_type may be.
 Kernel kernel_for(Type in, Type out) {
-  return visit_types(in, out,
-                     [](auto a, auto b) -> Kernel { return sum<typename decltype(a)::type, typename decltype(b)::type>; });
+  return visit_type(in, [out](auto tag) -> Kernel {
+    using T = typename decltype(tag)::type;
+    if constexpr (sizeof(T) == 2) {
+      if (out == Type::float32) return sum<T, float>;
+    }
+    return sum<T, T>;
+  });
 }
 
 }  // namespace
@@ -75,7 +81,11 @@ ggm_status_t sum_rows(const SumRows& call, const Launch& launch) {
 }
 
 ggm_status_t load_sum_kernels() {
-  return for_all_types([](Type in, Type out) { return load_kernel("sum_rows", kernel_for(in, out)); });
+  for (const TypeRow& row : kTypes) {
+    GGM_TRY(load_kernel("sum_rows", kernel_for(row.type, row.type)));
+    if (is_16bit(row.type)) GGM_TRY(load_kernel("sum_rows", kernel_for(row.type, Type::float32)));
+  }
+  return GGM_STATUS_SUCCESS;
 }
 
 }  // namespace ggm::cuda
