@@ -1,7 +1,7 @@
 // Launching products: the one door between the operations and the product kernels.
 #pragma once
 
-#include "cuda/gemm/gemm_call.h"
+#include "cuda/device/gemm_call.h"
 #include "plan/kernel_table.h"
 #include "problem/device.h"
 

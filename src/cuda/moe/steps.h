@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "cuda/gemm/gemm_call.h"
+#include "cuda/device/gemm_call.h"
 #include "cuda/gemm/groups.h"
 #include "cuda/routing/routing.h"
 

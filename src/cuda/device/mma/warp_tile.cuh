@@ -2,11 +2,11 @@
 // order. An element is one chain of mma.sync from zero, in every tile shape the same.
 #pragma once
 
+#include "cuda/device/gemm_call.h"
 #include "cuda/device/load/swizzle.h"
 #include "cuda/device/ptx/cp_async.cuh"
 #include "cuda/device/ptx/mma.cuh"
 #include "cuda/device/tile_shape.h"
-#include "cuda/gemm/gemm_call.h"
 
 namespace ggm::cuda {
 

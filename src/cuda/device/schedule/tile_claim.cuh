@@ -6,8 +6,8 @@
 // it.
 #pragma once
 
+#include "cuda/device/gemm_call.h"
 #include "cuda/device/schedule/tile_order.h"
-#include "cuda/gemm/gemm_call.h"
 
 namespace ggm::cuda {
 

@@ -1,5 +1,5 @@
-// One launch of a product kernel, as plain data: what the MoE steps (src/cuda/moe) and the grouped products (src/cuda/gemm) fill in
-// and every product kernel reads. All pointers are device pointers. Passed to kernels by value as a __grid_constant__.
+// One launch of a product kernel, as plain data: what the MoE steps (src/cuda/moe) and the grouped products (src/cuda/gemm)
+// fill in and every product kernel reads. All pointers are device pointers. Passed to kernels by value as a __grid_constant__.
 //
 // For each group g with descriptor d = groups[g] a kernel computes, for i < d.m and j < d.n,
 //
@@ -37,7 +37,8 @@ struct Epilogue {
   bool use_beta = false;  // v = v + round(beta * C)
   double alpha = 1, beta = 0;
 
-  // p = round(v) to product_type (none: not rounded), then with row_weight: p = round(row_weight[r] * p) in the accumulator type.
+  // p = round(v) to product_type (none: not rounded), then with row_weight: p = round(row_weight[r] * p) in the accumulator
+  // type.
   Type product_type = Type::none;
   const void* row_weight = nullptr;  // accumulator type, [rows]
 
@@ -54,14 +55,17 @@ struct Epilogue {
   std::int64_t sums_ld = 0;
   std::uint16_t* turns = nullptr;  // all zero before the launch
   std::int64_t turn_tiles = 0;
-  const void* add_to = nullptr;  // old y [tokens, add_to_ld] of add_to_type; may be `sums` itself
+  // store, with sorted rows in D: the old value of row first_row + i, added to p before the last rounding; may be D itself.
+  const void* add_to = nullptr;  // ordered: old y [tokens, add_to_ld] of add_to_type; may be `sums` itself
   std::int64_t add_to_ld = 0;
   Type add_to_type = Type::none;
 
-  // dots (with any kind): dots[r * dot_blocks + j/64] = inner product of acc with x over 64 columns, in the order of ggm.h section 8.
+  // dots (with any kind): dots[r * dot_blocks + j/64] = inner product of acc with x over 64 columns, in the order of ggm.h
+  // section 8.
   void* dots = nullptr;  // accumulator type
   std::int64_t dot_blocks = 0;
-  const void* dot_x = nullptr;  // [., dot_x_ld] of the input type; its row is dot_rows ? dot_rows[r] : r; skipped where row_valid[r] < 0
+  const void* dot_x =
+      nullptr;  // [., dot_x_ld] of the input type; its row is dot_rows ? dot_rows[r] : r; skipped where row_valid[r] < 0
   std::int64_t dot_x_ld = 0;
   const std::int32_t* dot_rows = nullptr;
 };
