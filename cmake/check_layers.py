@@ -3,8 +3,8 @@
 
 - A file includes only layers above its own in LAYERS and its own layer; host and cuda do not see each other.
 - Only src/cuda may name CUDA headers, and in it only src/cuda/routing may name CUB.
-- No folder includes another that includes it back, directly or through others. A folder and its own sub-folders count as friends:
-  it wires them, and they read the plain data that lies in it.
+- No folder includes a neighbour that includes it back, directly or through others; at every level, with what lies below them. A
+  folder and its own sub-folders may know each other: it wires them, and they read the plain data that lies in it.
 
 Usage: cmake/check_layers.py [--root DIR]. Prints each offence as file:line and exits with 1 if there is one.
 """
@@ -65,9 +65,17 @@ def check_file(path, src, edges):
         if target_layer not in LAYERS[layer]:
             yield number, f"includes {name}: {layer} may include {', '.join(sorted(LAYERS[layer]))} only"
         # Only headers make a cycle: a .cpp beside them is included by nobody.
-        family = path.parent in target.parents or target.parent in path.parents
-        if path.suffix in (".h", ".hpp", ".cuh", ".inc") and not family:
-            edges.setdefault(path.parent.relative_to(src), {}).setdefault(target.parent.relative_to(src), f"{relative}:{number}")
+        pair = neighbours(path.parent.relative_to(src), target.parent.relative_to(src))
+        if pair and path.suffix in (".h", ".hpp", ".cuh", ".inc"):
+            edges.setdefault(pair[0], {}).setdefault(pair[1], f"{relative}:{number}")
+
+
+def neighbours(a, b):
+    """The two folders side by side that hold a and b, or None when one of a and b lies in the other."""
+    for i, (x, y) in enumerate(zip(a.parts, b.parts)):
+        if x != y:
+            return pathlib.PurePath(*a.parts[: i + 1]), pathlib.PurePath(*b.parts[: i + 1])
+    return None
 
 
 def find_cycle(edges):
