@@ -17,6 +17,13 @@
 
 namespace ggm_test {
 
+// Told right before and right after each call of an operation, when inputs are on the backend and nothing else is running.
+struct CallObserver {
+  virtual ~CallObserver() = default;
+  virtual void before_call() = 0;
+  virtual void after_call() = 0;
+};
+
 class Scene {
  public:
   explicit Scene(const Handle& handle) : handle_(handle) {}
@@ -39,6 +46,7 @@ class Scene {
   const Handle& handle() const { return handle_; }
   const Backend& backend() const { return handle_.backend(); }
   void set_stream(ggm_stream_t stream) { stream_ = stream; }
+  void set_observer(CallObserver* observer) { observer_ = observer; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }  // of the last run
   void set_extra_workspace(std::size_t bytes) { extra_workspace_ = bytes; }
 
@@ -51,8 +59,10 @@ class Scene {
     workspace_bytes_ = bytes;
     Buffer workspace(backend(), bytes + extra_workspace_);
     for (Entry& entry : entries_) entry.tensor.upload();
+    if (observer_) observer_->before_call();
     const ggm_status_t status = operation.call(
         handle_, &problem, &tensors, bytes + extra_workspace_ ? workspace.data() : nullptr, bytes + extra_workspace_, stream_);
+    if (observer_) observer_->after_call();
     synchronize(backend());
     finish(operation.name, workspace);
     return status;
@@ -99,6 +109,7 @@ class Scene {
   const Handle& handle_;
   std::deque<Entry> entries_;  // a deque: references stay good
   ggm_stream_t stream_ = nullptr;
+  CallObserver* observer_ = nullptr;
   std::size_t workspace_bytes_ = 0, extra_workspace_ = 0;
 };
 

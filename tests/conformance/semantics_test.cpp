@@ -1,0 +1,536 @@
+// Each decided semantic of the interface as a named test on hand-made numbers: one token or a few, values where a wrong
+// rounding, order or rule gives another number.
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "support/compare.h"
+#include "support/inputs.h"
+#include "support/scene.h"
+
+using namespace ggm_test;
+
+// One body, a host and a GPU test case; it runs on every kernel family.
+#define SEMANTIC(name, body)                                              \
+  TEST_CASE("semantic: " name, "[host]") {                                \
+    for (const Backend& backend : host_backends()) body(Handle(backend)); \
+  }                                                                       \
+  TEST_CASE("semantic: " name ", GPU", "[gpu]") {                         \
+    for (const Backend& backend : cuda_backends()) body(Handle(backend)); \
+  }
+
+namespace {
+
+using Index = std::int64_t;
+constexpr std::int32_t kCombines[] = {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP, GGM_COMBINE_AUTO};
+
+// A fused problem given by plain lists; what is empty is absent.
+struct Tiny {
+  std::int32_t type = GGM_TYPE_FLOAT32;
+  Index tokens = 1, top_k = 1, experts = 1, K = 1, N = 1;
+  std::vector<Index> ids;
+  std::vector<double> w, x, weight, bias, y, dy;
+  std::optional<Index> num_tokens;
+  std::vector<double> faults = std::vector<double>(GGM_FAULT_WORDS, 0.0);
+  bool no_faults = false;
+  ggm_moe_problem_t problem = GGM_MOE_PROBLEM_INIT;  // further fields; sizes, types and order are set from the above
+
+  struct Result {
+    std::vector<double> y, dx, d_weight, d_bias, d_routing_weights;
+    std::vector<Index> faults;
+    std::size_t workspace = 0;
+  };
+
+  Result forward(const Handle& handle) const {
+    Scene scene(handle);
+    ggm_moe_problem_t p = sizes();
+    ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
+    Tensor* counted = inputs(&scene, &t);
+    Tensor& out = scene.output("y", p.y_type ? p.y_type : type, {1, tokens, N});
+    if (!y.empty()) out.assign(y);
+    t.y = out.data();
+    scene.run_twice(op::moe_forward, p, t);
+    Result r;
+    r.y = out.values();
+    r.workspace = scene.workspace_bytes();
+    take_faults(counted, &r);
+    return r;
+  }
+
+  Result backward(const Handle& handle, std::uint32_t gradients) const {
+    Scene scene(handle);
+    ggm_moe_problem_t p = sizes();
+    p.gradients = static_cast<std::int32_t>(gradients);
+    p.dy_type = type;
+    if ((gradients & GGM_GRADIENT_BIAS) && !p.d_bias_type) p.d_bias_type = type;
+    ggm_moe_backward_tensors_t t = GGM_MOE_BACKWARD_TENSORS_INIT;
+    Tensor* counted = inputs(&scene, &t);
+    t.dy = scene.input("dy", type, {1, tokens, N}).assign(dy).data();
+    Tensor& dx = scene.output("dx", p.dx_type ? p.dx_type : type, {1, tokens, K});
+    Tensor& dw = scene.output("d_weight", p.d_weight_type ? p.d_weight_type : type, {experts, N, K});
+    Tensor& db = scene.output("d_bias", p.d_bias_type ? p.d_bias_type : type, {1, experts, N});
+    Tensor& dr = scene.output("d_routing_weights", GGM_TYPE_FLOAT32, {1, tokens, top_k});
+    if (p.flags & GGM_FLAG_ADD_TO_DWEIGHT) dw.fill([](auto, auto, auto) { return 7; });
+    if (gradients & GGM_GRADIENT_X) t.dx = dx.data();
+    if (gradients & GGM_GRADIENT_WEIGHT) t.d_weight = dw.data();
+    if (gradients & GGM_GRADIENT_BIAS) t.d_bias = db.data();
+    if (gradients & GGM_GRADIENT_ROUTING_WEIGHTS) t.d_routing_weights = static_cast<float*>(dr.data());
+    scene.run_twice(op::moe_backward, p, t);
+    Result r;
+    r.dx = dx.values();
+    r.d_weight = dw.values();
+    r.d_bias = db.values();
+    r.d_routing_weights = dr.values();
+    take_faults(counted, &r);
+    return r;
+  }
+
+ private:
+  ggm_moe_problem_t sizes() const {
+    ggm_moe_problem_t p = problem;
+    p.tokens = tokens;
+    p.top_k = top_k;
+    p.experts = experts;
+    p.in_features = K;
+    p.out_features = N;
+    p.id_type = GGM_INDEX_INT64;
+    p.routing_weight_type = w.empty() ? 0 : accumulator(type);
+    p.x_type = p.weight_type = type;
+    p.bias_type = bias.empty() ? 0 : type;
+    p.weight_order = GGM_ORDER_NK;
+    return p;
+  }
+  template <typename T>
+  Tensor* inputs(Scene* scene, T* t) const {
+    t->ids = scene->input("ids", kInt64, {1, tokens, top_k}).assign(ids).data();
+    if (!w.empty()) t->routing_weights = scene->input("w", accumulator(type), {1, tokens, top_k}).assign(w).data();
+    t->x = scene->input("x", type, {1, tokens, K}).assign(x).data();
+    t->weight = scene->input("weight", type, {experts, N, K}).assign(weight).data();
+    if (!bias.empty()) t->bias = scene->input("bias", type, {1, experts, N}).assign(bias).data();
+    if (num_tokens)
+      t->num_tokens = static_cast<const std::int32_t*>(
+          scene->input("num_tokens", kInt32, {1, 1, 1}).fill([this](auto, auto, auto) { return *num_tokens; }).data());
+    if (no_faults) return nullptr;
+    Tensor& counted = scene->faults().assign(faults);
+    t->faults = static_cast<std::uint32_t*>(counted.data());
+    return &counted;
+  }
+  static void take_faults(const Tensor* counted, Result* r) {
+    for (Index i = 0; counted && i < GGM_FAULT_WORDS; ++i) r->faults.push_back(counted->integer(i));
+  }
+};
+
+using Values = std::vector<double>;
+
+// ---- 1. product ----
+
+void product_rounding(const Handle& handle) {
+  // 256 + 3 = 259 lies between the bfloat16 numbers 258 and 260: three rounded products give 780, three unrounded ones 777 ->
+  // 776.
+  Tiny t;
+  t.type = GGM_TYPE_BFLOAT16;
+  t.top_k = 3;
+  t.experts = 3;
+  t.K = 2;
+  t.ids = {2, 0, 1};
+  t.x = {1, 1};
+  t.weight = {256, 3, 256, 3, 256, 3};
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    t.problem.product_type = 0;
+    CHECK(t.forward(handle).y == Values{780});
+    t.problem.product_type = GGM_TYPE_FLOAT32;
+    CHECK(t.forward(handle).y == Values{776});
+  }
+}
+
+void bias_inside_product(const Handle& handle) {
+  // 256 + bias 3 is rounded once to 260 and weighted after that: 0.5 * 260.
+  Tiny t;
+  t.type = GGM_TYPE_BFLOAT16;
+  t.ids = {0};
+  t.w = {0.5};
+  t.x = {1};
+  t.weight = {256};
+  t.bias = {3};
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    CHECK(t.forward(handle).y == Values{130});
+  }
+}
+
+void order_of_sum(const Handle& handle) {
+  // (1e8 + 1) - 1e8 is 0 in float32, (1e8 - 1e8) + 1 is 1: experts ascending decide, not slots.
+  Tiny t;
+  t.top_k = 3;
+  t.experts = 3;
+  t.x = {1};
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    for (const std::vector<Index>& ids : {std::vector<Index>{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}}) {
+      t.ids = ids;
+      t.weight = {1e8, 1, -1e8};
+      CHECK(t.forward(handle).y == Values{0});
+      t.weight = {1e8, -1e8, 1};
+      CHECK(t.forward(handle).y == Values{1});
+    }
+    // One expert three times: slots ascending.
+    t.ids = {0, 0, 0};
+    t.weight = {1, 0, 0};
+    t.w = {1e8, 1, -1e8};
+    CHECK(t.forward(handle).y == Values{0});
+    t.w = {1e8, -1e8, 1};
+    CHECK(t.forward(handle).y == Values{1});
+    t.w.clear();
+  }
+}
+
+void no_contraction(const Handle& handle) {
+  // (1 + 2^-12)^2 rounds to 1 + 2^-11. A fused multiply-add would leave 2^-24.
+  const double a = 1 + std::ldexp(1, -12);
+  Tiny t;
+  t.top_k = 2;
+  t.experts = 2;
+  t.ids = {0, 1};
+  t.x = {1};
+  t.weight = {-(1 + std::ldexp(1, -11)), a};
+  t.w = {1, a};
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    CHECK(t.forward(handle).y == Values{0});
+  }
+}
+
+// ---- 2. zero ----
+
+struct Product {
+  std::int32_t type = GGM_TYPE_FLOAT32;
+  ggm_grouped_gemm_problem_t p = GGM_GROUPED_GEMM_PROBLEM_INIT;
+  std::vector<Index> sizes{2, 1};
+  Values a{1, 2, 3, 4}, b{1, 10}, c, d;  // four rows of one number; the last row is in no group
+  bool in_place = false;
+
+  Values run(const Handle& handle) {
+    Scene scene(handle);
+    p.groups = 2;
+    p.m = 4;
+    p.n = p.k = 1;
+    p.b_order = GGM_ORDER_NK;
+    p.a_type = p.b_type = type;
+    ggm_grouped_gemm_tensors_t t = GGM_GROUPED_GEMM_TENSORS_INIT;
+    t.group_sizes = scene.input("sizes", kInt32, {1, 1, 2}).assign(sizes).data();
+    t.a = scene.input("a", type, {1, 4, 1}).assign(a).data();
+    t.b = scene.input("b", type, {p.stride_b == GGM_STRIDE_SHARED ? 1 : 2, 1, 1}).assign(b).data();
+    Tensor& out = scene.output("d", p.d_type ? p.d_type : type, {1, 4, 1});
+    if (!d.empty()) out.assign(d);
+    t.d = out.data();
+    if (!c.empty()) t.c = scene.input("c", p.c_type, {1, 4, 1}).assign(c).data();
+    if (in_place) t.c = out.data();
+    scene.run_twice(op::grouped_gemm, p, t);
+    return out.values();
+  }
+};
+
+void zero_is_default(const Handle& handle) {
+  Product q;
+  CHECK(q.run(handle) == Values{1, 2, 30, 0});  // alpha 0 without its flag is 1
+  q.p.flags = GGM_FLAG_ALPHA;
+  CHECK(q.run(handle) == Values{0, 0, 0, 0});  // with it, 0
+  q.p.alpha = 0.5;
+  CHECK(q.run(handle) == Values{0.5, 1, 15, 0});
+  Product shared;
+  shared.p.stride_b = GGM_STRIDE_SHARED;
+  shared.b = {5};
+  CHECK(shared.run(handle) == Values{5, 10, 15, 0});
+}
+
+// ---- 3. plan ----
+
+void pointers_decide_nothing(const Handle& handle) {
+  Tiny t;
+  t.tokens = 5;
+  t.experts = 2;
+  t.ids = {0, 1, 0, 1, 1};
+  t.x = {1, 2, 3, 4, 5};
+  t.weight = {10, 100};
+  const Tiny::Result with = t.forward(handle);
+  CHECK(with.y == Values{10, 200, 30, 400, 500});
+  t.no_faults = true;
+  const Tiny::Result without = t.forward(handle);
+  t.num_tokens = 5;
+  const Tiny::Result counted = t.forward(handle);
+  CHECK(without.y == with.y);
+  CHECK(counted.y == with.y);
+  CHECK(without.workspace == with.workspace);
+  CHECK(counted.workspace == with.workspace);
+}
+
+// ---- 4. ids ----
+
+void ids_rule(const Handle& handle) {
+  // Experts 4 and 5 of six are local. -1 and foreign experts are skipped silently; -2 and 6 are faults; 5 twice counts twice.
+  Tiny t;
+  t.tokens = 6;
+  t.top_k = 2;
+  t.experts = 2;
+  t.ids = {-1, -1, 4, -1, 5, 5, 0, 3, -2, 4, 6, 5};
+  t.x = {1, 2, 3, 4, 5, 6};
+  t.weight = {10, 100};
+  t.problem.first_expert = 4;
+  t.problem.experts_total = 6;
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    const Tiny::Result r = t.forward(handle);
+    CHECK(r.y == Values{0, 20, 600, 0, 50, 600});
+    CHECK(r.faults == std::vector<Index>{2, 0, 0, 0, 0, 0, 0, 0});
+  }
+}
+
+// ---- 5. device counts ----
+
+void num_tokens_rule(const Handle& handle) {
+  Tiny t;
+  t.tokens = 4;
+  t.ids = {0, 0, -9, 77};  // of tokens that are not real: not read, so not faults
+  t.x = {1, 2, NAN, NAN};
+  t.weight = {3};
+  t.y = {50, 60, 70, 80};
+  t.num_tokens = 2;
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    t.problem.flags = 0;
+    const Tiny::Result zeroed = t.forward(handle);
+    CHECK(zeroed.y == Values{3, 6, 0, 0});
+    CHECK(zeroed.faults == std::vector<Index>(8, 0));
+    t.problem.flags = GGM_FLAG_KEEP_UNUSED_ROWS;
+    CHECK(t.forward(handle).y == Values{3, 6, 70, 80});
+    t.problem.flags = GGM_FLAG_KEEP_UNUSED_ROWS | GGM_FLAG_ADD_TO_Y;
+    CHECK(t.forward(handle).y == Values{53, 66, 70, 80});
+  }
+}
+
+void max_rows_rule(const Handle& handle) {
+  // Rows in expert order: tokens 1, 3 (expert 0), 0, 2 (expert 1). Three fit; the last is dropped and counted.
+  Tiny t;
+  t.tokens = 4;
+  t.experts = 2;
+  t.ids = {1, 0, 1, 0};
+  t.x = {1, 2, 3, 4};
+  t.weight = {10, 100};
+  t.problem.max_rows = 3;
+  const Tiny::Result r = t.forward(handle);
+  CHECK(r.y == Values{100, 20, 0, 40});
+  CHECK(r.faults == std::vector<Index>{0, 0, 1, 0, 0, 0, 0, 0});
+}
+
+// ---- 6. weights and sums ----
+
+void weight_zero_is_real(const Handle& handle) {
+  Tiny t;
+  t.tokens = 3;
+  t.top_k = 2;
+  t.experts = 2;
+  t.ids = {0, 1, 0, -1, 1, -1};
+  t.w = {0, 1, 0, NAN, 2, NAN};
+  t.x = {1, INFINITY, 1};
+  t.weight = {5, 7};
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    const Values y = t.forward(handle).y;
+    CHECK(y[0] == 7);
+    CHECK(std::isnan(y[1]));  // 0 * infinity
+    CHECK(y[2] == 14);        // the weight of a slot without expert is not read
+  }
+  t.x = {1, 1, 1};
+  t.dy = {1, 1, 1};
+  const Tiny::Result r = t.backward(handle, GGM_GRADIENT_ROUTING_WEIGHTS);
+  CHECK(r.d_routing_weights == Values{5, 7, 5, 0, 7, 0});  // true also where w = 0
+}
+
+void sum_starts_at_first_product(const Handle& handle) {
+  Tiny t;
+  t.ids = {0};
+  t.w = {-1};
+  t.x = {0};
+  t.weight = {1};
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    t.problem.flags = 0;
+    CHECK(std::signbit(t.forward(handle).y[0]));  // -1 * 0, not 0 + -1 * 0
+  }
+  Tiny none = t;
+  none.ids = {-1};
+  const double zero = none.forward(handle).y[0];
+  CHECK(zero == 0);
+  CHECK_FALSE(std::signbit(zero));
+}
+
+void adding_rounds_once(const Handle& handle) {
+  // 256 + 1 + 1: bfloat16 holds 256 and 258; rounding after each step would stay at 256.
+  Tiny t;
+  t.type = GGM_TYPE_BFLOAT16;
+  t.top_k = 2;
+  t.experts = 2;
+  t.ids = {0, 1};
+  t.x = {1};
+  t.weight = {1, 1};
+  t.y = {256};
+  t.problem.flags = GGM_FLAG_ADD_TO_Y;
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    CHECK(t.forward(handle).y == Values{258});
+  }
+  t.ids = {-1, -1};
+  CHECK(t.forward(handle).y == Values{256});  // a token without rows keeps its old value
+}
+
+// ---- 7. backward ----
+
+void d_weight_terms_are_rounded(const Handle& handle) {
+  // w * dy = 1 + 2^-9 is 1 in bfloat16; an unrounded sum would show in the float32 gradient.
+  Tiny t;
+  t.type = GGM_TYPE_BFLOAT16;
+  t.ids = {0};
+  t.w = {1 + std::ldexp(1, -9)};
+  t.x = {1};
+  t.weight = {1};
+  t.dy = {1};
+  t.problem.d_weight_type = t.problem.d_bias_type = t.problem.dx_type = GGM_TYPE_FLOAT32;
+  const Tiny::Result r = t.backward(handle, GGM_GRADIENT_WEIGHT | GGM_GRADIENT_BIAS | GGM_GRADIENT_X);
+  CHECK(r.d_weight == Values{1});
+  CHECK(r.d_bias == Values{1});
+  CHECK(r.dx == Values{1 + std::ldexp(1, -9)});
+}
+
+void routing_gradient_is_unrounded(const Handle& handle) {
+  // q = 256 + 1 is not rounded to bfloat16 before the inner product with x; bias comes in once.
+  Tiny t;
+  t.type = GGM_TYPE_BFLOAT16;
+  t.tokens = 2;
+  t.top_k = 2;
+  t.N = 2;
+  t.ids = {-1, 0, -1, -1};
+  t.w = {1, 0.25, 1, 1};
+  t.x = {1, 1};
+  t.weight = {256, 1};
+  t.bias = {3, 4};
+  t.dy = {1, 1, 1, 1};
+  const Tiny::Result r = t.backward(handle, GGM_GRADIENT_ROUTING_WEIGHTS);
+  CHECK(r.d_routing_weights == Values{0, 264, 0, 0});
+}
+
+void experts_without_rows(const Handle& handle) {
+  Tiny t;
+  t.tokens = 2;
+  t.experts = 3;
+  t.ids = {1, 1};
+  t.x = {1, 2};
+  t.weight = {NAN, 1, NAN};
+  t.dy = {1, 10};
+  CHECK(t.backward(handle, GGM_GRADIENT_WEIGHT).d_weight == Values{0, 21, 0});
+  t.problem.flags = GGM_FLAG_ADD_TO_DWEIGHT;
+  CHECK(t.backward(handle, GGM_GRADIENT_WEIGHT).d_weight == Values{7, 28, 7});
+}
+
+// ---- 9. groups ----
+
+void beta_rule(const Handle& handle) {
+  Product q;
+  q.c = {100, 200, 300, NAN};
+  q.d = {-1, -2, -3, -4};
+  q.p.c_type = GGM_TYPE_FLOAT32;
+  q.p.beta = 2;
+  CHECK(q.run(handle) == Values{201, 402, 630, -4});  // the unused row stays
+  Product in_place;
+  in_place.d = {100, 200, 300, 400};
+  in_place.in_place = true;
+  in_place.p.c_type = GGM_TYPE_FLOAT32;
+  in_place.p.beta = -1;
+  CHECK(in_place.run(handle) == Values{-99, -198, -270, 400});
+  Product unread;  // beta 0: C is not read
+  unread.c = {NAN, NAN, NAN, NAN};
+  unread.p.c_type = GGM_TYPE_FLOAT32;
+  CHECK(unread.run(handle) == Values{1, 2, 30, 0});
+  Product keep;
+  keep.d = {-1, -2, -3, -4};
+  keep.p.flags = GGM_FLAG_KEEP_UNUSED_ROWS;
+  CHECK(keep.run(handle) == Values{1, 2, 30, -4});
+}
+
+// ---- 10. no state ----
+
+void workspace_content(const Handle& handle) {
+  // One workspace, filled with different garbage before each of several calls.
+  Scene scene(handle);
+  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
+  p.tokens = 70;
+  p.top_k = 3;
+  p.experts = 5;
+  p.in_features = 40;
+  p.out_features = 150;
+  p.id_type = GGM_INDEX_INT32;
+  p.x_type = p.weight_type = GGM_TYPE_BFLOAT16;
+  p.weight_order = GGM_ORDER_KN;
+  ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
+  Tensor& ids = scene.input("ids", kInt32, {1, 70, 3}).fill([](Index, Index r, Index j) { return (r * 7 + j * 3) % 5; });
+  Tensor& x = scene.input("x", GGM_TYPE_BFLOAT16, {1, 70, 40}).fill([](Index, Index r, Index c) { return uniform(1, r, c); });
+  Tensor& w = scene.input("weight", GGM_TYPE_BFLOAT16, {5, 40, 150}).fill([](Index e, Index r, Index c) {
+    return uniform(2, e * 99 + r, c);
+  });
+  Tensor& y = scene.output("y", GGM_TYPE_BFLOAT16, {1, 70, 150});
+  t.ids = ids.data();
+  t.x = x.data();
+  t.weight = w.data();
+  t.y = y.data();
+  for (const std::int32_t combine : kCombines) {
+    p.combine = combine;
+    scene.run(op::moe_forward, p, t);
+    const std::vector<std::uint64_t> want = y.all_bits();
+    Buffer workspace(handle.backend(), scene.workspace_bytes());
+    for (const int garbage : {0x00, 0x01, 0x7F, 0xFF}) {
+      set_bytes(handle.backend(), workspace.data(), garbage, workspace.bytes());
+      y.upload();
+      GGM_REQUIRE_OK(ggm_moe_forward(handle, &p, &t, workspace.data(), workspace.bytes(), nullptr));
+      y.download();
+      CHECK((y.all_bits() == want));
+    }
+  }
+}
+
+// ---- 11. faults ----
+
+void faults_rule(const Handle& handle) {
+  Tiny t;
+  t.tokens = 3;
+  t.ids = {9, 0, -5};
+  t.x = {1, 1, 1};
+  t.weight = {1};
+  t.num_tokens = 99;
+  t.faults = {5, 4294967295.0, 3, 7, 11, 12, 13, 14};
+  const Tiny::Result r = t.forward(handle);
+  CHECK(r.y == Values{0, 1, 0});
+  CHECK(r.faults == std::vector<Index>{7, 4294967295, 3, 7, 11, 12, 13, 14});  // added to, saturated, others left alone
+  t.faults[0] = 4294967294.0;
+  CHECK(t.forward(handle).faults[0] == 4294967295);
+}
+
+}  // namespace
+
+SEMANTIC("1 product, rounded to product_type before weighting", product_rounding)
+SEMANTIC("1 product, bias added in float32 before the rounding", bias_inside_product)
+SEMANTIC("1 product, sum by experts ascending and then slots", order_of_sum)
+SEMANTIC("1 product, no contraction of weighting and sum", no_contraction)
+SEMANTIC("2 zero is the default, alpha counts with its flag alone", zero_is_default)
+SEMANTIC("3 plan, the presence of a pointer decides nothing", pointers_decide_nothing)
+SEMANTIC("4 ids, skipped, faulty and doubled", ids_rule)
+SEMANTIC("5 device counts, num_tokens", num_tokens_rule)
+SEMANTIC("5 device counts, max_rows", max_rows_rule)
+SEMANTIC("6 weights, zero is a real factor", weight_zero_is_real)
+SEMANTIC("6 weights, the sum starts at the first product", sum_starts_at_first_product)
+SEMANTIC("6 weights, adding to y rounds once", adding_rounds_once)
+SEMANTIC("7 backward, w times dy is rounded before d_weight", d_weight_terms_are_rounded)
+SEMANTIC("7 backward, d_routing_weights from unrounded products", routing_gradient_is_unrounded)
+SEMANTIC("7 backward, experts without rows", experts_without_rows)
+SEMANTIC("9 groups, beta, C in place and unused rows", beta_rule)
+SEMANTIC("10 no state, any content of the workspace", workspace_content)
+SEMANTIC("11 faults are sticky and saturate", faults_rule)
