@@ -73,7 +73,7 @@ void add(const RowArrays& r, std::vector<Booked>* all) {
     add(x, all);
 }
 void add(const RouteScratch& s, std::vector<Booked>* all) {
-  for (const Region& x : {s.keys, s.sorted_keys, s.values, s.sorted_values, s.sort_temp, s.counts}) add(x, all);
+  for (const Region& x : {s.digit_counts, s.pairs, s.sorted_keys, s.local_count, s.counts}) add(x, all);
 }
 void add(const GroupTable& t, std::vector<Booked>* all) {
   for (const Region& x : {t.groups, t.tile_offsets, t.tile_counter}) add(x, all);
@@ -199,7 +199,7 @@ TEST_CASE("workspace: ordered forward stays within its bound on CUDA", "[host]")
   }
 }
 
-TEST_CASE("workspace: the forward never holds [T*top_k, K], and grouped output needs no [T*top_k, N]", "[host]") {
+TEST_CASE("workspace: the forward never holds rows of K, and grouped output needs no rows of N", "[host]") {
   ggm_moe_problem_t p = moe(4096);
   p.in_features = 1 << 20;
   p.out_features = 8;
