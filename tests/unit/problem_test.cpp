@@ -8,7 +8,7 @@
 
 using namespace ggm;
 
-TEST_CASE("route problem: zero means tokens*top_k rows, first_expert + experts in all, packed ids", "[host]") {
+TEST_CASE("route problem: zero means as many rows as slots, first_expert + experts in all, packed ids", "[host]") {
   ggm_route_problem_t in = GGM_ROUTE_PROBLEM_INIT;
   in.tokens = 10, in.top_k = 3, in.experts = 4, in.first_expert = 8, in.id_type = GGM_INDEX_INT64;
   RouteProblem p;
