@@ -41,7 +41,7 @@ void check_rows() {
 
 }  // namespace
 
-TEST_CASE("[host] swizzle: a permutation of each row, free of bank conflicts", "[host]") {
+TEST_CASE("swizzle: a permutation of each row, free of bank conflicts", "[host]") {
   check_rows<2>();
   check_rows<4>();
   check_rows<8>();
@@ -49,7 +49,7 @@ TEST_CASE("[host] swizzle: a permutation of each row, free of bank conflicts", "
   check_rows<32>();
 }
 
-TEST_CASE("[host] kernel table: what the kernels rely on", "[host]") {
+TEST_CASE("kernel table: what the kernels rely on", "[host]") {
   for (const ggm::GemmKernel& row : ggm::kGemmKernels) {
     INFO(row.name);
     const ggm::cuda::TileShape shape = ggm::cuda::shape_of(row);

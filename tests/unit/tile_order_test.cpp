@@ -38,7 +38,7 @@ std::int64_t find_group(const std::vector<std::int64_t>& offsets, std::int64_t t
 
 }  // namespace
 
-TEST_CASE("[host] tile order: every tile of a group has exactly one number", "[host]") {
+TEST_CASE("tile order: every tile of a group has exactly one number", "[host]") {
   for (std::int64_t m : {1, 2, 3, 17, 64})
     for (std::int64_t n : {1, 2, 15, 16, 17, 31, 32, 33, 50}) {
       INFO("tiles " << m << " x " << n);
@@ -54,7 +54,7 @@ TEST_CASE("[host] tile order: every tile of a group has exactly one number", "[h
     }
 }
 
-TEST_CASE("[host] tile order: in every column of tiles the rows come in ascending order", "[host]") {
+TEST_CASE("tile order: in every column of tiles the rows come in ascending order", "[host]") {
   // The ordered combine waits for rows of lower tiles; a descending pair could make two blocks wait for each other.
   for (std::int64_t m : {1, 2, 5, 40})
     for (std::int64_t n : {1, 16, 17, 45}) {
@@ -68,14 +68,14 @@ TEST_CASE("[host] tile order: in every column of tiles the rows come in ascendin
     }
 }
 
-TEST_CASE("[host] tile order: 64-bit numbers", "[host]") {
+TEST_CASE("tile order: 64-bit numbers", "[host]") {
   const std::int64_t m = std::int64_t{1} << 24, n = (std::int64_t{1} << 24) + 5;
   const TileCoordinate last = ggm::cuda::tile_at(m * n - 1, m, n);
   REQUIRE(last.row == m - 1);
   REQUIRE(last.column == n - 1);
 }
 
-TEST_CASE("[host] tile order: neighbours in the order share rows and columns", "[host]") {
+TEST_CASE("tile order: neighbours in the order share rows and columns", "[host]") {
   // 256 tiles of a large group touch 16 rows and 16 columns of tiles, not 4 and 64.
   std::set<std::int64_t> rows, columns;
   for (std::int64_t i = 0; i < 256; ++i) {
@@ -87,7 +87,7 @@ TEST_CASE("[host] tile order: neighbours in the order share rows and columns", "
   REQUIRE(columns.size() == 16);
 }
 
-TEST_CASE("[host] group search: the last group that starts at or before the tile, empty groups skipped", "[host]") {
+TEST_CASE("group search: the last group that starts at or before the tile, empty groups skipped", "[host]") {
   for (int groups : {1, 2, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 4097}) {
     std::vector<std::int64_t> offsets{0};
     for (int g = 0; g < groups; ++g) offsets.push_back(offsets.back() + (g * 7919 + 3) % 5 * (g % 3 != 1));
