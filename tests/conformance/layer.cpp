@@ -95,6 +95,20 @@ void Layer::backward(std::uint32_t gradients) {
   scene_.run(op::moe_backward, problem_, t);
 }
 
+void Layer::take_inputs(const Layer& other) {
+  const std::pair<Tensor*, Tensor*> pairs[] = {
+      {ids_, other.ids_}, {weights_, other.weights_}, {x_, other.x_}, {dy_, other.dy_}};
+  for (const auto& [mine, theirs] : pairs) {
+    if (!mine || !theirs) continue;
+    const Shape& s = mine->shape();
+    for (Index r = 0; r < s.rows; ++r)
+      for (Index c = 0; c < s.columns; ++c) mine->set_bits(0, r, c, theirs->initial_bits(0, r, c));
+    mine->upload();
+  }
+  for (Tensor* output : {y_, dx_, d_weight_, d_bias_, d_routing_weights_})
+    if (output) output->upload();
+}
+
 namespace {
 
 // Makes the result of one step the input of the next.

@@ -26,6 +26,9 @@ std::vector<std::int64_t> first_tokens(std::int64_t count);
 
 class Layer {
  public:
+  // Rewrites this layer's inputs, where they lie, with those of another of the same sizes, and poisons the outputs.
+  void take_inputs(const Layer& other);
+
   Layer(const Handle& handle, const LayerSpec& spec, std::vector<std::int64_t> tokens);
 
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 
 #include "support/operation.h"
 #include "support/tensor.h"
@@ -47,6 +48,8 @@ class Scene {
   const Backend& backend() const { return handle_.backend(); }
   void set_stream(ggm_stream_t stream) { stream_ = stream; }
   void set_observer(CallObserver* observer) { observer_ = observer; }
+  // A workspace of the test's own, at least as large as the calls need, instead of one to the byte for each call.
+  void set_workspace(Buffer* workspace) { own_workspace_ = workspace; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }  // of the last run
   void set_extra_workspace(std::size_t bytes) { extra_workspace_ = bytes; }
 
@@ -57,11 +60,13 @@ class Scene {
     const ggm_status_t query = operation.workspace_size(handle_, &problem, &bytes);
     if (query != GGM_STATUS_SUCCESS) return query;
     workspace_bytes_ = bytes;
-    Buffer workspace(backend(), bytes + extra_workspace_);
+    std::optional<Buffer> to_the_byte;
+    if (!own_workspace_) to_the_byte.emplace(backend(), bytes + extra_workspace_);
+    const Buffer& workspace = own_workspace_ ? *own_workspace_ : *to_the_byte;
     for (Entry& entry : entries_) entry.tensor.upload();
     if (observer_) observer_->before_call();
-    const ggm_status_t status = operation.call(
-        handle_, &problem, &tensors, bytes + extra_workspace_ ? workspace.data() : nullptr, bytes + extra_workspace_, stream_);
+    const ggm_status_t status =
+        operation.call(handle_, &problem, &tensors, workspace.bytes() ? workspace.data() : nullptr, workspace.bytes(), stream_);
     if (observer_) observer_->after_call();
     synchronize(backend());
     finish(operation.name, workspace);
@@ -110,6 +115,7 @@ class Scene {
   std::deque<Entry> entries_;  // a deque: references stay good
   ggm_stream_t stream_ = nullptr;
   CallObserver* observer_ = nullptr;
+  Buffer* own_workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0, extra_workspace_ = 0;
 };
 

@@ -1,0 +1,74 @@
+#include "conformance/graph.h"
+
+#if defined(GGM_TEST_CUDA)
+#include <cuda_runtime_api.h>
+#endif
+
+namespace ggm_test {
+
+#if defined(GGM_TEST_CUDA)
+
+CaptureGraph::CaptureGraph() { REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess); }
+
+CaptureGraph::~CaptureGraph() {
+  drop();
+  (void)cudaStreamDestroy(stream_);
+}
+
+void CaptureGraph::drop() {
+  if (executable_) (void)cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(executable_));
+  executable_ = nullptr;
+}
+
+void CaptureGraph::before_call() {
+  drop();
+  failures += cudaDeviceSynchronize() != cudaSuccess;
+  failures += cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal) != cudaSuccess;
+}
+
+void CaptureGraph::after_call() {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  failures += cudaStreamEndCapture(stream_, &graph) != cudaSuccess;
+  if (!graph || cudaGraphInstantiate(&executable, graph, 0) != cudaSuccess) {
+    ++failures;
+    return;
+  }
+  (void)cudaGraphDestroy(graph);
+  executable_ = executable;
+  failures += !replay();
+  if (!keep_graph) drop();
+}
+
+bool CaptureGraph::replay() {
+  return executable_ && cudaGraphLaunch(static_cast<cudaGraphExec_t>(executable_), stream_) == cudaSuccess &&
+         cudaStreamSynchronize(stream_) == cudaSuccess;
+}
+
+void WatchDeviceMemory::before_call() {
+  std::size_t total = 0;
+  (void)cudaDeviceSynchronize();
+  (void)cudaMemGetInfo(&free_before_, &total);
+}
+
+void WatchDeviceMemory::after_call() {
+  std::size_t total = 0, free_after = 0;
+  (void)cudaMemGetInfo(&free_after, &total);
+  changed += free_after != free_before_;
+  ++calls;
+}
+
+#else
+
+CaptureGraph::CaptureGraph() = default;
+CaptureGraph::~CaptureGraph() = default;
+void CaptureGraph::drop() {}
+void CaptureGraph::before_call() {}
+void CaptureGraph::after_call() {}
+bool CaptureGraph::replay() { return false; }
+void WatchDeviceMemory::before_call() {}
+void WatchDeviceMemory::after_call() {}
+
+#endif
+
+}  // namespace ggm_test
