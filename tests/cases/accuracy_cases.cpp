@@ -240,7 +240,7 @@ void one_slot_a_token(const Handle& handle) {
       for (int run = 1; run < runs; ++run) require_same(moe_forward(handle, moe), y, "y of another run", moe.out);
     }
 }
-GGM_CASE_HOST_AND_GPU("BR-045 the same bits in every run with one two and eight experts a token", one_slot_a_token)
+GGM_CASE_HOST_AND_GPU("BR-045 the same bits in every run with one or more experts a token", one_slot_a_token)
 
 }  // namespace
 }  // namespace ggm_test::cases

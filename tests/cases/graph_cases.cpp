@@ -116,10 +116,10 @@ void every_entry_point(const Handle& handle, cudaStreamCaptureMode mode) {
 }
 
 void first_use_thread_local(const Handle& handle) { every_entry_point(handle, cudaStreamCaptureModeThreadLocal); }
-GGM_GPU_CASE_IN_CHILD(110, "BR-040 the first use of every entry point is captured in thread-local mode", first_use_thread_local)
+GGM_GPU_CASE_IN_CHILD(110, "BR-040 the first use of each call is captured in thread-local mode", first_use_thread_local)
 
 void first_use_global(const Handle& handle) { every_entry_point(handle, cudaStreamCaptureModeGlobal); }
-GGM_GPU_CASE_IN_CHILD(110, "BR-040 the first use of every entry point is captured in global mode", first_use_global)
+GGM_GPU_CASE_IN_CHILD(110, "BR-040 the first use of each call is captured in global mode", first_use_global)
 
 MoeCase replayed_case(std::int32_t combine) {
   MoeCase moe = integer_moe(BF16, 64, 8, 32, 64, 48, [](auto t, auto j) { return (5 * t + 3 * j) % 32; });

@@ -30,8 +30,7 @@ void rows_behind_the_last_group(const Handle& handle) {
     require_same(d, expected_gemm(gradient), "d", gradient.n);
   }
 }
-GGM_CASE_HOST_AND_GPU("BR-001 rows behind the last group follow one rule and stay out of the gradient",
-                      rows_behind_the_last_group)
+GGM_CASE_HOST_AND_GPU("BR-001 rows behind the last group follow one rule", rows_behind_the_last_group)
 
 MoeCase nan_case(std::int32_t type) {
   return integer_moe(type, 33, 2, 4, 64, 64, [](auto t, auto j) { return (7 * t + j) % 4; });

@@ -180,8 +180,7 @@ void dropped_slots_and_zero_weights(const Handle& handle) {
       require_same_numbers(dropped.d_weight, gradients.d_weight, "d_weight", 24);
     }
 }
-GGM_CASE_HOST_AND_GPU("BR-079 dropped slots have no routing gradient and zero weights a true one",
-                      dropped_slots_and_zero_weights)
+GGM_CASE_HOST_AND_GPU("BR-079 dropped slots have no routing gradient but zero weights do", dropped_slots_and_zero_weights)
 
 // w of any size or sign: the routing gradient does not depend on it.
 void extreme_weights(const Handle& handle) {
