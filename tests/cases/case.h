@@ -71,6 +71,8 @@ inline void* pointer(const Tensor& tensor) { return tensor.size() == 0 ? nullptr
 #define GGM_CASE_HOST_AND_GPU(title, function)                                    \
   TEST_CASE(title ": host", "[host]") { ggm_test::cases::run_on_host(function); } \
   TEST_CASE(title ": gpu", "[gpu]") { ggm_test::cases::run_on_gpu(function); }
+#define GGM_CASE_HOST(title, function) \
+  TEST_CASE(title ": host", "[host]") { ggm_test::cases::run_on_host(function); }
 #define GGM_CASE_GPU(title, function) \
   TEST_CASE(title ": gpu", "[gpu]") { ggm_test::cases::run_on_gpu(function); }
 #define GGM_CASE_LARGE(title, function) \
