@@ -2,7 +2,7 @@
 
 #include "base/status.h"
 #include "plan/host_config.h"
-#include "plan/sort_bound.h"
+#include "plan/route_sort.h"
 
 namespace ggm {
 
@@ -23,11 +23,11 @@ RouteScratch book_sort(const RouteProblem& routing, const Device& device, Ledger
     scratch.counts = ledger->book(routing.experts + 1, 4);
     return scratch;
   }
-  scratch.keys = ledger->book(routing.assignments, 4);
-  scratch.sorted_keys = ledger->book(routing.assignments, 4);
-  scratch.values = ledger->book(routing.assignments, 4);
-  scratch.sorted_values = ledger->book(routing.assignments, 4);
-  if (routing.assignments > 0) scratch.sort_temp = ledger->book(sort_temp_bound(routing.assignments), 1);
+  const SortScratch sort = sort_scratch(routing.assignments, routing.max_rows, routing.experts, device.multiprocessors);
+  scratch.digit_counts = ledger->book(sort.digit_counts, 4);
+  scratch.pairs = ledger->book(sort.pairs, 8);
+  scratch.sorted_keys = ledger->book(sort.sorted_keys, 4);
+  scratch.local_count = ledger->book(sort.local_count, 4);
   return scratch;
 }
 

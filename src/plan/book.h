@@ -8,7 +8,7 @@ namespace ggm {
 // The arrays of a routing that the library made or checked. `weights`: a routing weight a row; `turns`: a turn a row.
 RowArrays book_rows(const RouteProblem& routing, Type weight, bool turns, Ledger* ledger);
 
-// Scratch of the sort; on the host only the counts.
+// Scratch of the sort that makes routing arrays.
 RouteScratch book_sort(const RouteProblem& routing, const Device& device, Ledger* ledger);
 
 // Descriptors, tile offsets and the tile counter; nothing on the host.

@@ -59,6 +59,11 @@ struct LocalExpert {
 
 constexpr GGM_HD bool id_in_range(std::int64_t id, std::int64_t experts_total) { return id >= 0 && id < experts_total; }
 
+// An id in 32 bits. What they do not hold is no id, as experts_total is below 2^31; it becomes the bad id -2.
+constexpr GGM_HD std::int32_t narrow_id(std::int64_t id) {
+  return id < -1 || id > 0x7fffffff ? -2 : static_cast<std::int32_t>(id);
+}
+
 // For an id that is not in range: -1 is a silent skip, everything else a fault.
 constexpr GGM_HD LocalExpert outside_id(std::int64_t id) { return {-1, id == -1 ? IdKind::skipped : IdKind::bad}; }
 

@@ -16,14 +16,13 @@ inline constexpr int kTurnColumns = 128;
 // Columns of one partial sum of an inner product (section 8 of ggm.h).
 inline constexpr int kDotColumns = 64;
 
-// Scratch of the sort that makes routing arrays.
+// Scratch of the sort that makes routing arrays; on CUDA see plan/route_sort.h.
 struct RouteScratch {
-  Region keys;           // uint32 [assignments] local expert of each assignment, `experts` when it has none (CUDA)
-  Region sorted_keys;    // uint32 [assignments] (CUDA)
-  Region values;         // int32 [assignments] assignment numbers (CUDA)
-  Region sorted_values;  // int32 [assignments] (CUDA)
-  Region sort_temp;      // temporary storage of the device-wide sort (CUDA)
-  Region counts;         // int32 [experts + 1] (host)
+  Region digit_counts;  // uint32 [blocks, bins] (CUDA; nothing when one block does it all)
+  Region pairs;         // expert and assignment, int32 each [assignments]: between the two digits (CUDA, with two digits)
+  Region sorted_keys;   // uint32 [max_rows]: expert of each row (likewise)
+  Region local_count;   // uint32 [1]: assignments that have a local expert (likewise)
+  Region counts;        // int32 [experts + 1] (host)
 };
 
 // Routing arrays that the library itself made or has checked: everything downstream may trust them.

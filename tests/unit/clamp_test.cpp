@@ -1,11 +1,10 @@
-// src/plan/clamp.h and sort_bound.h: what becomes of untrusted counts, sizes, offsets and ids, on every backend.
+// src/plan/clamp.h: what becomes of untrusted counts, sizes, offsets and ids, on every backend.
 #include "plan/clamp.h"
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "plan/sort_bound.h"
 #include "support/test.h"
 
 using namespace ggm;
@@ -108,14 +107,10 @@ TEST_CASE("clamp: ids by range and by map", "[host]") {
   CHECK(expert_by_map(-2, 2).kind == IdKind::bad);
 }
 
-TEST_CASE("sort bound: monotone, and small beside 64 bytes an assignment and 1 MiB", "[host]") {
-  std::int64_t previous = 0;
-  for (const std::int64_t items : {std::int64_t{1}, std::int64_t{1000}, std::int64_t{1} << 20, std::int64_t{GGM_MAX_ROWS}}) {
-    const std::int64_t bound = sort_temp_bound(items);
-    CHECK(bound >= previous);
-    CHECK(bound <= items + 256 * 1024);
-    // Look-back state of the narrowest tile in use, 8,064 items, and the histograms of three passes.
-    CHECK(bound >= (items / 8064 + 1) * 1024 + 3 * 1024 * (items / (1 << 28) + 1) + 2048);
-    previous = bound;
-  }
+TEST_CASE("clamp: an id that 32 bits do not hold becomes a bad id, every other stays", "[host]") {
+  for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{65535}, std::int64_t{0x7fffffff}})
+    CHECK(narrow_id(id) == id);
+  for (const std::int64_t id : {std::int64_t{-2}, kLowest, kLargest, std::int64_t{1} << 31, std::int64_t{1} << 32,
+                                (std::int64_t{1} << 32) - 1, -(std::int64_t{1} << 32)})
+    CHECK(outside_id(narrow_id(id)).kind == IdKind::bad);
 }

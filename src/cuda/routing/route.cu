@@ -1,154 +1,345 @@
-// Ids to rows: keys, sort, then offsets and both maps from the sorted pairs.
+// Ids to rows by a stable counting sort: one block in one launch, or for each digit a count and a move. The digits, the chunks
+// and the scratch are decided in plan/route_sort.h.
 #include "cuda/routing/kernels.h"
 #include "cuda/routing/routing.h"
-#include "cuda/routing/sort.h"
-#include "cuda/runtime/faults.cuh"
+#include "cuda/routing/sort_source.cuh"
+#include "cuda/routing/tile_sort.cuh"
 #include "cuda/runtime/launch.cuh"
 
 namespace ggm::cuda {
 namespace {
 
-struct KeyParams {
-  const void* ids;
-  const std::int32_t* expert_map;
-  const std::int32_t* num_tokens;
-  std::uint32_t* faults;
-  std::uint32_t* keys;
-  std::int32_t* values;
-  std::int64_t tokens, assignments, ids_ld, experts, experts_total, first_expert;
-  std::uint32_t top_k;
-};
-
-// Key of each assignment: its local expert, or `experts`, which sorts behind every row.
-template <typename Id>
-__global__ void __launch_bounds__(kThreads) make_keys(const KeyParams p) {
-  const std::int64_t tokens = real_tokens(p.num_tokens, p.tokens, p.faults);
-  const Id* ids = static_cast<const Id*>(p.ids);
-  std::uint32_t bad = 0;
-  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
-  for (std::int64_t a = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; a < p.assignments; a += step) {
-    const std::uint32_t token = static_cast<std::uint32_t>(a) / p.top_k;
-    const std::uint32_t slot = static_cast<std::uint32_t>(a) - token * p.top_k;
-    LocalExpert found{-1, IdKind::skipped};
-    if (token < tokens) {
-      const std::int64_t id = ids[token * p.ids_ld + slot];
-      if (!id_in_range(id, p.experts_total))
-        found = outside_id(id);
-      else if (p.expert_map != nullptr)
-        found = expert_by_map(p.expert_map[id], p.experts);
-      else
-        found = expert_by_range(id, p.first_expert, p.experts);
-    }
-    bad += found.kind == IdKind::bad;
-    p.keys[a] = static_cast<std::uint32_t>(found.kind == IdKind::local ? found.expert : p.experts);
-    p.values[a] = static_cast<std::int32_t>(a);
-  }
-  count_faults_of_warp(p.faults, GGM_FAULT_BAD_ID, bad);
-}
-
-struct FinishParams {
-  const std::uint32_t* sorted_keys;
-  const std::int32_t* sorted_values;
-  std::uint32_t* faults;
+// The routing arrays. Position p of the sorted order is row p, as long as it lies below max_rows.
+struct RowOutputs {
   std::int32_t* group_offsets;
   std::int32_t* row_assignment;
   std::int32_t* assignment_row;
-  std::int64_t assignments, experts, max_rows;
+  std::uint32_t* sorted_keys;  // experts of the rows, for find_offsets; nullptr when the starts of the digit are the offsets
+  std::uint32_t* faults;
+  std::int64_t experts, max_rows;
+
+  __device__ void put(std::uint32_t position, std::int32_t expert, std::int32_t assignment) const {
+    if (position >= max_rows) return skip(assignment);
+    row_assignment[position] = assignment;
+    assignment_row[assignment] = static_cast<std::int32_t>(position);
+    if (sorted_keys != nullptr) sorted_keys[position] = static_cast<std::uint32_t>(expert);
+  }
+  __device__ void skip(std::int32_t assignment) const { assignment_row[assignment] = -1; }
+
+  // Group offsets from the starts of all digits, by one block.
+  __device__ void set_offsets(const DigitStarts& starts) const {
+    const std::int64_t expert = 2 * threadIdx.x;
+    if (expert < experts) group_offsets[expert] = row_of(starts.start.x);
+    if (expert + 1 < experts) group_offsets[expert + 1] = row_of(starts.start.y);
+    if (threadIdx.x == 0) group_offsets[experts] = row_of(starts.total);
+  }
+
+  // Rows that no assignment has, by the whole grid; and the count of those that did not fit.
+  __device__ void finish(std::uint32_t total) const {
+    const std::int64_t step = std::int64_t{gridDim.x} * kSortThreads;
+    for (std::int64_t r = total + std::int64_t{blockIdx.x} * kSortThreads + threadIdx.x; r < max_rows; r += step)
+      row_assignment[r] = -1;
+    if (blockIdx.x == 0 && threadIdx.x == 0 && total > max_rows)
+      count_faults(faults, GGM_FAULT_ROWS_DROPPED, static_cast<std::uint32_t>(total - max_rows));
+  }
+
+ private:
+  __device__ std::int32_t row_of(std::uint32_t position) const {
+    return static_cast<std::int32_t>(clamp_between(position, 0, max_rows));
+  }
 };
 
-// First position whose key is at least `key`.
-__device__ std::int64_t lower_bound(const std::uint32_t* keys, std::int64_t count, std::uint32_t key) {
-  std::int64_t low = 0, high = count;
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (keys[middle] < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+template <typename Source>
+struct OneBlockParams {
+  Source source;
+  Digit digit;
+  RowOutputs rows;
+};
+
+template <typename Source>
+__global__ void __launch_bounds__(kSortThreads) route_in_one_block(const OneBlockParams<Source> p) {
+  __shared__ TileShared shared;
+  Reader<Source> reader(p.source);
+  const int count = static_cast<int>(reader.items());
+  const int rounds = tile_rounds(count);
+  TileItems items;
+  reader.read(0, count, rounds, items);
+  rank_in_warp(items, rounds, p.digit, shared);
+  __syncthreads();
+  const DigitStarts starts = scan_digits(scan_warps(p.digit, shared), shared);
+  set_first(starts.start, shared);
+  __syncthreads();
+  place_items(items, rounds, p.digit, shared, p.rows);
+  p.rows.set_offsets(starts);
+  p.rows.finish(starts.total);
+  reader.report();
 }
 
-// Position i of the sorted order is row i, as long as it has an expert and lies below max_rows.
-__global__ void __launch_bounds__(kThreads) finish_route(const FinishParams p) {
+// One digit of a sort by several blocks.
+template <typename Source>
+struct PassParams {
+  Source source;
+  Digit digit;
+  std::int64_t chunk;
+  std::uint32_t* counts;  // [blocks, bins]
+};
+
+struct Range {
+  std::uint32_t begin, end;
+};
+__device__ Range chunk_of_block(std::int64_t chunk, std::uint32_t items) {
+  return {static_cast<std::uint32_t>(chunk_begin(chunk, items, blockIdx.x)),
+          static_cast<std::uint32_t>(chunk_begin(chunk, items, std::int64_t{blockIdx.x} + 1))};
+}
+
+__device__ int items_of_tile(std::uint32_t tile, const Range& range) {
+  return static_cast<int>(min(range.end - tile, static_cast<std::uint32_t>(kSortTile)));
+}
+
+// How many items of each digit the block's chunk has.
+template <typename Source>
+__global__ void __launch_bounds__(kSortThreads, kSortBlocksPerMultiprocessor) count_digits(const PassParams<Source> p) {
+  __shared__ std::uint32_t counts[kDigitBins];
+  for (int bin = threadIdx.x; bin < p.digit.bins(); bin += kSortThreads) counts[bin] = 0;
+  __syncthreads();
+  Reader<Source> reader(p.source);
+  const Range range = chunk_of_block(p.chunk, reader.items());
+  for (std::uint32_t tile = range.begin; tile < range.end; tile += kSortTile) {
+    const int count = items_of_tile(tile, range);
+    TileItems items;
+    reader.read(tile, count, tile_rounds(count), items);
+#pragma unroll
+    for (int i = 0; i < kSortItems; ++i)
+      if (items.key[i] >= 0) atomicAdd(&counts[p.digit.of(items.key[i])], 1u);
+  }
+  reader.report();
+  __syncthreads();
+  std::uint32_t* out = p.counts + std::int64_t{blockIdx.x} * p.digit.bins();
+  for (int bin = threadIdx.x; bin < p.digit.bins(); bin += kSortThreads) out[bin] = counts[bin];
+}
+
+// Adds up the counts of all blocks. Gives the starts of this thread's two digits, and in *next where this block's own items of
+// them go: behind those of the blocks before. The blocks are divided among groups of threads, so that few digits still keep
+// many loads in flight; integer sums do not depend on the order of the additions.
+__device__ DigitStarts add_counts(const std::uint32_t* counts, Digit digit, TileShared& shared, uint2* next) {
+  const int thread = threadIdx.x;
+  std::uint32_t* all = shared.first;
+  set_first(make_uint2(0, 0), shared);
+  shared.before[2 * thread] = shared.before[2 * thread + 1] = 0;
+  __syncthreads();
+  const int pairs = digit.bins() / 2, pair = thread % pairs, blocks = static_cast<int>(gridDim.x);
+  const int groups = kSortThreads / pairs, group = thread / pairs;
+  uint2 sum = make_uint2(0, 0), sum_before = make_uint2(0, 0);
+#pragma unroll 8
+  for (int block = group; block < blocks; block += groups) {
+    const uint2 c = reinterpret_cast<const uint2*>(counts)[std::int64_t{block} * pairs + pair];
+    const bool earlier = block < static_cast<int>(blockIdx.x);
+    sum.x += c.x;
+    sum.y += c.y;
+    sum_before.x += earlier ? c.x : 0u;
+    sum_before.y += earlier ? c.y : 0u;
+  }
+  atomicAdd(&all[2 * pair], sum.x);
+  atomicAdd(&all[2 * pair + 1], sum.y);
+  atomicAdd(&shared.before[2 * pair], sum_before.x);
+  atomicAdd(&shared.before[2 * pair + 1], sum_before.y);
+  __syncthreads();
+  const DigitStarts starts = scan_digits(make_uint2(all[2 * thread], all[2 * thread + 1]), shared);
+  *next = make_uint2(starts.start.x + shared.before[2 * thread], starts.start.y + shared.before[2 * thread + 1]);
+  return starts;
+}
+
+// Moves the items of the block's chunk into the sink, tile by tile; `next` of this thread's two digits goes along.
+template <typename Source, typename Sink>
+__device__ void move_items(const PassParams<Source>& p, uint2 next, TileShared& shared, const Sink& sink) {
+  Reader<Source> reader(p.source);
+  const Range range = chunk_of_block(p.chunk, reader.items());
+  for (std::uint32_t tile = range.begin; tile < range.end; tile += kSortTile) {
+    const int count = items_of_tile(tile, range);
+    const int rounds = tile_rounds(count);
+    TileItems items;
+    reader.read(tile, count, rounds, items);
+    rank_in_warp(items, rounds, p.digit, shared);
+    __syncthreads();
+    const uint2 counts = scan_warps(p.digit, shared);
+    set_first(next, shared);
+    next = make_uint2(next.x + counts.x, next.y + counts.y);
+    __syncthreads();
+    place_items(items, rounds, p.digit, shared, sink);
+  }
+}
+
+template <typename Source>
+struct RowPassParams {
+  PassParams<Source> pass;
+  RowOutputs rows;
+};
+
+// Last digit: straight into the routing arrays.
+template <typename Source>
+__global__ void __launch_bounds__(kSortThreads, kSortBlocksPerMultiprocessor) move_to_rows(const RowPassParams<Source> p) {
+  __shared__ TileShared shared;
+  uint2 next;
+  const DigitStarts starts = add_counts(p.pass.counts, p.pass.digit, shared, &next);
+  move_items(p.pass, next, shared, p.rows);
+  if (blockIdx.x == 0 && p.rows.sorted_keys == nullptr) p.rows.set_offsets(starts);
+  p.rows.finish(starts.total);
+}
+
+struct PairSink {
+  Pair* pairs;
+  std::int32_t* assignment_row;
+
+  __device__ void put(std::uint32_t position, std::int32_t expert, std::int32_t assignment) const {
+    pairs[position] = Pair{expert, assignment};
+  }
+  __device__ void skip(std::int32_t assignment) const { assignment_row[assignment] = -1; }
+};
+
+template <typename Source>
+struct PairPassParams {
+  PassParams<Source> pass;
+  PairSink sink;
+  std::uint32_t* local_count;
+};
+
+// First of two digits.
+template <typename Source>
+__global__ void __launch_bounds__(kSortThreads, kSortBlocksPerMultiprocessor) move_to_pairs(const PairPassParams<Source> p) {
+  __shared__ TileShared shared;
+  uint2 next;
+  const DigitStarts starts = add_counts(p.pass.counts, p.pass.digit, shared, &next);
+  move_items(p.pass, next, shared, p.sink);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *p.local_count = starts.total;
+}
+
+struct FindParams {
+  const std::uint32_t* sorted_keys;
+  const std::uint32_t* local_count;
+  std::int32_t* group_offsets;
+  std::int64_t experts, max_rows;
+};
+
+// Offsets after two digits: the first row whose expert is not below e.
+__global__ void __launch_bounds__(kThreads) find_offsets(const FindParams p) {
+  const std::int64_t rows = min64(*p.local_count, p.max_rows);
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
-  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  for (std::int64_t e = first; e <= p.experts; e += step) {
-    const std::int64_t begin = lower_bound(p.sorted_keys, p.assignments, static_cast<std::uint32_t>(e));
-    p.group_offsets[e] = static_cast<std::int32_t>(clamp_between(begin, 0, p.max_rows));
-    if (e == p.experts && begin > p.max_rows)
-      count_faults(p.faults, GGM_FAULT_ROWS_DROPPED, static_cast<std::uint32_t>(begin - p.max_rows));
-  }
-  for (std::int64_t i = first; i < p.assignments; i += step) {
-    const std::int32_t assignment = p.sorted_values[i];
-    const bool row = p.sorted_keys[i] < p.experts && i < p.max_rows;
-    if (i < p.max_rows) p.row_assignment[i] = row ? assignment : -1;
-    p.assignment_row[assignment] = row ? static_cast<std::int32_t>(i) : -1;
+  for (std::int64_t e = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; e <= p.experts; e += step) {
+    std::int64_t low = 0, high = rows;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (p.sorted_keys[middle] < e)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    p.group_offsets[e] = static_cast<std::int32_t>(low);
   }
 }
 
-int bits_of(std::int64_t largest) {
-  int bits = 1;
-  while (largest >> bits != 0) ++bits;
-  return bits;
+template <typename Id>
+ggm_status_t sort_in_one_digit(const PassParams<IdSource<Id>>& pass, int blocks, const RowOutputs& rows, const Launch& launch) {
+  GGM_TRY(launch_kernel("count_digits", count_digits<IdSource<Id>>, blocks, kSortThreads, 0, launch, pass));
+  RowPassParams<IdSource<Id>> params{pass, rows};
+  params.pass.source.faults = nullptr;  // counted once
+  return launch_kernel("move_to_rows", move_to_rows<IdSource<Id>>, blocks, kSortThreads, 0, launch, params);
 }
 
-ggm_status_t sort_keys(KeyParams keys, IndexType type, std::int64_t max_rows, const RouteScratch& scratch, void* workspace,
+template <typename Id>
+ggm_status_t sort_in_two_digits(const PassParams<IdSource<Id>>& low, Digit high, int blocks, const RouteScratch& scratch,
+                                void* workspace, RowOutputs rows, const Launch& launch) {
+  GGM_TRY(launch_kernel("count_digits", count_digits<IdSource<Id>>, blocks, kSortThreads, 0, launch, low));
+  Pair* pairs = scratch.pairs.at<Pair>(workspace);
+  std::uint32_t* local_count = scratch.local_count.at<std::uint32_t>(workspace);
+  PairPassParams<IdSource<Id>> move{low, {pairs, rows.assignment_row}, local_count};
+  move.pass.source.faults = nullptr;  // counted once
+  GGM_TRY(launch_kernel("move_to_pairs", move_to_pairs<IdSource<Id>>, blocks, kSortThreads, 0, launch, move));
+
+  const PassParams<PairSource> pass{{pairs, local_count}, high, low.chunk, low.counts};
+  GGM_TRY(launch_kernel("count_digits", count_digits<PairSource>, blocks, kSortThreads, 0, launch, pass));
+  rows.sorted_keys = scratch.sorted_keys.at<std::uint32_t>(workspace);
+  const RowPassParams<PairSource> last{pass, rows};
+  GGM_TRY(launch_kernel("move_to_rows", move_to_rows<PairSource>, blocks, kSortThreads, 0, launch, last));
+
+  const FindParams find{rows.sorted_keys, local_count, rows.group_offsets, rows.experts, rows.max_rows};
+  return launch_kernel("find_offsets", find_offsets, grid_size(launch, rows.experts + 1, kThreads), kThreads, 0, launch, find);
+}
+
+// Also without assignments: the offsets are written and a bad num_tokens is counted all the same.
+template <typename Id>
+ggm_status_t sort_ids(const IdSource<Id>& source, const RouteScratch& scratch, void* workspace, const RowOutputs& rows,
+                      const Launch& launch) {
+  const DigitPlan plan = digit_plan(source.experts);
+  if (sort_in_one_block(source.assignments, source.experts)) {
+    const OneBlockParams<IdSource<Id>> params{source, plan.digit[0], rows};
+    return launch_kernel("route_in_one_block", route_in_one_block<IdSource<Id>>, 1, kSortThreads, 0, launch, params);
+  }
+  const int blocks_each = launch.limited ? 1 : kSortBlocksPerMultiprocessor;
+  const SortGrid grid = sort_grid(source.assignments, std::int64_t{launch.multiprocessors} * blocks_each);
+  const PassParams<IdSource<Id>> pass{source, plan.digit[0], grid.chunk, scratch.digit_counts.at<std::uint32_t>(workspace)};
+  if (plan.passes == 1) return sort_in_one_digit(pass, grid.blocks, rows, launch);
+  return sort_in_two_digits(pass, plan.digit[1], grid.blocks, scratch, workspace, rows, launch);
+}
+
+RowOutputs row_outputs(const RowPointers& out, std::uint32_t* faults, std::int64_t experts, std::int64_t max_rows) {
+  return {out.group_offsets, out.row_assignment, out.assignment_row, nullptr, faults, experts, max_rows};
+}
+
+template <typename Id>
+ggm_status_t route_ids(const RouteProblem& problem, const RouteScratch& scratch, void* workspace, const RouteInputs& inputs,
                        const RowPointers& out, const Launch& launch) {
-  SortBuffers buffers{scratch.keys.at<std::uint32_t>(workspace),  scratch.sorted_keys.at<std::uint32_t>(workspace),
-                      scratch.values.at<std::int32_t>(workspace), scratch.sorted_values.at<std::int32_t>(workspace),
-                      scratch.sort_temp.at<void>(workspace),      scratch.sort_temp.bytes};
-  keys.keys = buffers.keys;
-  keys.values = buffers.values;
-  const std::int64_t assignments = keys.assignments;
-  // Also without assignments: a bad num_tokens is counted all the same.
-  GGM_TRY(launch_kernel("make_keys", type == IndexType::int64 ? make_keys<std::int64_t> : make_keys<std::int32_t>,
-                        grid_size(launch, assignments, kThreads), kThreads, 0, launch, keys));
-  if (assignments > 0) GGM_TRY(sort_pairs(&buffers, assignments, bits_of(keys.experts), launch.stream));
-  const FinishParams finish{buffers.keys,       buffers.values,   keys.faults,  out.group_offsets, out.row_assignment,
-                            out.assignment_row, keys.assignments, keys.experts, max_rows};
-  return launch_kernel("finish_route", finish_route, grid_size(launch, max64(assignments, keys.experts + 1), kThreads),
-                       kThreads, 0, launch, finish);
+  IdSource<Id> source{};
+  source.ids = static_cast<const Id*>(inputs.ids);
+  source.expert_map = inputs.expert_map;
+  source.num_tokens = inputs.num_tokens;
+  source.faults = inputs.faults;
+  source.tokens = problem.tokens;
+  source.assignments = problem.assignments;
+  source.ids_ld = problem.ids_ld;
+  source.experts = problem.experts;
+  source.experts_total = problem.experts_total;
+  source.first_expert = problem.first_expert;
+  source.top_k = static_cast<std::uint32_t>(problem.top_k);
+  return sort_ids(source, scratch, workspace, row_outputs(out, inputs.faults, problem.experts, problem.max_rows), launch);
+}
+
+template <typename Id>
+ggm_status_t load_id_kernels() {
+  using Source = IdSource<Id>;
+  GGM_TRY(load_kernel("route_in_one_block", route_in_one_block<Source>));
+  GGM_TRY(load_kernel("count_digits", count_digits<Source>));
+  GGM_TRY(load_kernel("move_to_rows", move_to_rows<Source>));
+  return load_kernel("move_to_pairs", move_to_pairs<Source>);
 }
 
 }  // namespace
 
 ggm_status_t route_rows(const RouteProblem& problem, const RouteScratch& scratch, void* workspace, const RouteInputs& inputs,
                         const RowPointers& out, const Launch& launch) {
-  KeyParams keys{};
-  keys.ids = inputs.ids;
-  keys.expert_map = inputs.expert_map;
-  keys.num_tokens = inputs.num_tokens;
-  keys.faults = inputs.faults;
-  keys.tokens = problem.tokens;
-  keys.assignments = problem.assignments;
-  keys.ids_ld = problem.ids_ld;
-  keys.experts = problem.experts;
-  keys.experts_total = problem.experts_total;
-  keys.first_expert = problem.first_expert;
-  keys.top_k = static_cast<std::uint32_t>(problem.top_k);
-  return sort_keys(keys, problem.id_type, problem.max_rows, scratch, workspace, out, launch);
+  if (problem.id_type == IndexType::int64) return route_ids<std::int64_t>(problem, scratch, workspace, inputs, out, launch);
+  return route_ids<std::int32_t>(problem, scratch, workspace, inputs, out, launch);
 }
 
 ggm_status_t sort_row_groups(const void* row_group, IndexType type, std::int64_t rows, std::int64_t groups,
                              const RouteScratch& scratch, void* workspace, std::uint32_t* faults, const RowPointers& out,
                              const Launch& launch) {
-  KeyParams keys{};
-  keys.ids = row_group;
-  keys.faults = faults;
-  keys.tokens = keys.assignments = rows;
-  keys.ids_ld = 1;
-  keys.experts = keys.experts_total = groups;
-  keys.top_k = 1;
-  return sort_keys(keys, type, rows, scratch, workspace, out, launch);
+  RouteProblem problem{};
+  problem.tokens = problem.assignments = problem.max_rows = rows;
+  problem.top_k = problem.ids_ld = 1;
+  problem.experts = problem.experts_total = groups;
+  problem.id_type = type;
+  RouteInputs inputs;
+  inputs.ids = row_group;
+  inputs.faults = faults;
+  return route_rows(problem, scratch, workspace, inputs, out, launch);
 }
 
 ggm_status_t load_route_kernels() {
-  GGM_TRY(load_kernel("make_keys", make_keys<std::int32_t>));
-  GGM_TRY(load_kernel("make_keys", make_keys<std::int64_t>));
-  GGM_TRY(load_kernel("finish_route", finish_route));
-  GGM_TRY(verify_sort_bound());
-  return warm_up_sort();
+  GGM_TRY(load_id_kernels<std::int32_t>());
+  GGM_TRY(load_id_kernels<std::int64_t>());
+  GGM_TRY(load_kernel("count_digits", count_digits<PairSource>));
+  GGM_TRY(load_kernel("move_to_rows", move_to_rows<PairSource>));
+  return load_kernel("find_offsets", find_offsets);
 }
 
 }  // namespace ggm::cuda

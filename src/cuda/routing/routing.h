@@ -52,7 +52,7 @@ ggm_status_t check_rows(const RouteProblem& problem, const GivenRows& given, con
 ggm_status_t prepare_rows(const RouteProblem& problem, const RowPointers& rows, const void* routing_weights, Type weight_type,
                           std::int64_t weights_ld, const Launch& launch);
 
-// Loads every kernel of this folder and checks the bound on the sort's scratch.
+// Loads every kernel of this folder.
 ggm_status_t load_routing_kernels();
 
 }  // namespace ggm::cuda

@@ -1,0 +1,103 @@
+// How the CUDA routing sorts: digits, tiles, the chunk of each block, scratch. Read by the plan (which books the scratch), by
+// src/cuda/routing (launches and kernels) and by host tests; nothing here depends on data.
+//
+// The sort is a stable counting sort of (local expert, assignment), one digit of the expert a pass, low digit first. A pass is
+// two kernels: each block counts the digits of its chunk, then every block adds up the counts in front of it and moves its
+// items. Assignments without a local expert are left out by the first pass.
+#pragma once
+
+#include <cstdint>
+
+#include "base/checked.h"
+#include "base/types.h"
+
+namespace ggm {
+
+inline constexpr int kSortThreads = 512;  // of a block
+inline constexpr int kSortWarps = kSortThreads / 32;
+inline constexpr int kSortItems = 8;                         // of a thread in one tile
+inline constexpr int kSortTile = kSortThreads * kSortItems;  // ranked at once by a block; its counts fit 16 bits
+inline constexpr int kDigitBits = 10;                        // widest digit: two counters a thread
+inline constexpr int kDigitBins = 1 << kDigitBits;
+inline constexpr int kMaxPasses = 2;
+inline constexpr int kSortBlocksPerMultiprocessor = 2;  // without sm_limit
+static_assert(kDigitBins == 2 * kSortThreads, "each thread scans two digits");
+static_assert(kMaxPasses * kDigitBits >= 16, "two digits must hold any of the 65,536 experts");
+static_assert(kSortTile < 1 << 16, "the counters of a tile have 16 bits");
+
+// Bits shift .. shift+bits-1 of an expert.
+struct Digit {
+  int shift, bits;
+
+  constexpr GGM_HD int bins() const { return 1 << bits; }
+  constexpr GGM_HD std::uint32_t of(std::int32_t expert) const {
+    return (static_cast<std::uint32_t>(expert) >> shift) & static_cast<std::uint32_t>(bins() - 1);
+  }
+};
+
+struct DigitPlan {
+  int passes;
+  Digit digit[kMaxPasses];  // the low one first
+};
+
+// One digit for up to 1,024 experts, else two of about the same width.
+constexpr DigitPlan digit_plan(std::int64_t experts) {
+  int bits = 1;
+  while (experts > std::int64_t{1} << bits) ++bits;
+  if (bits <= kDigitBits) return {1, {{0, bits}, {}}};
+  const int low = (bits + 1) / 2;
+  return {2, {{0, low}, {low, bits - low}}};
+}
+
+// Small problems are one launch of one block: one tile, one digit, no scratch.
+constexpr bool sort_in_one_block(std::int64_t assignments, std::int64_t experts) {
+  return assignments <= kSortTile && digit_plan(experts).passes == 1;
+}
+
+// Chunks of whole tiles, as equal as tiles allow. The fewest blocks that keep the longest chunk short: each of them reads the
+// counts of all.
+struct SortGrid {
+  int blocks;
+  std::int64_t chunk;  // items of a block
+};
+
+constexpr SortGrid sort_grid(std::int64_t items, std::int64_t most_blocks) {
+  const std::int64_t tiles = max64(1, ceil_div(items, kSortTile));
+  const std::int64_t tiles_per_block = ceil_div(tiles, most_blocks);
+  return {static_cast<int>(ceil_div(tiles, tiles_per_block)), tiles_per_block * kSortTile};
+}
+
+constexpr GGM_HD std::int64_t chunk_begin(std::int64_t chunk, std::int64_t items, std::int64_t block) {
+  const std::int64_t begin = chunk * block;
+  return begin < items ? begin : items;
+}
+
+// A tile of `count` items: each warp has a run of rounds * 32 of them and takes 32 at a time, so that warps, then rounds, then
+// lanes are in ascending order. A short tile has fewer rounds, not fewer warps.
+constexpr GGM_HD int tile_rounds(int count) { return (count + kSortThreads - 1) / kSortThreads; }
+constexpr GGM_HD int tile_item(int thread, int round, int rounds) { return (thread / 32 * rounds + round) * 32 + thread % 32; }
+
+// Scratch in elements. Depends on the device, not on sm_limit, and grows with the assignments.
+struct SortScratch {
+  std::int64_t digit_counts = 0;  // uint32, a row of bins for each block
+  std::int64_t pairs = 0;         // 8 bytes each; 0 with one pass, as the two below
+  std::int64_t sorted_keys = 0;   // uint32
+  std::int64_t local_count = 0;   // uint32
+};
+
+constexpr SortScratch sort_scratch(std::int64_t assignments, std::int64_t max_rows, std::int64_t experts, int multiprocessors) {
+  SortScratch scratch;
+  if (sort_in_one_block(assignments, experts)) return scratch;
+  const DigitPlan plan = digit_plan(experts);
+  // NOTE: min(tiles, most), which grows with the assignments; the blocks of sort_grid are fewer and do not.
+  const std::int64_t most_blocks = std::int64_t{multiprocessors} * kSortBlocksPerMultiprocessor;
+  const std::int64_t blocks = min64(max64(1, ceil_div(assignments, kSortTile)), most_blocks);
+  scratch.digit_counts = blocks * plan.digit[0].bins();  // the low digit is never the narrower
+  if (plan.passes == 1) return scratch;
+  scratch.pairs = assignments;
+  scratch.sorted_keys = max_rows;
+  scratch.local_count = 1;
+  return scratch;
+}
+
+}  // namespace ggm
