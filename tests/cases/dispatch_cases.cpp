@@ -13,6 +13,9 @@ class Sweep {
         y_(expected_forward(largest_)) {
     largest_.gradients = GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS;
     gradients_ = expected_backward(largest_);
+    without_tokens_ = largest_;
+    for (Values* values : {&without_tokens_.w, &without_tokens_.x, &without_tokens_.dy}) values->clear();
+    without_tokens_.ids.clear();
   }
 
   void forward(const Handle& handle, std::int64_t tokens) const {
@@ -37,16 +40,16 @@ class Sweep {
  private:
   static Values head(const Values& values, std::int64_t count) { return Values(values.begin(), values.begin() + count); }
   MoeCase first(std::int64_t tokens) const {
-    MoeCase moe = largest_;
+    MoeCase moe = without_tokens_;
     moe.tokens = tokens;
-    moe.ids.resize(static_cast<std::size_t>(tokens * moe.top_k));
-    moe.w.resize(static_cast<std::size_t>(tokens * moe.top_k));
-    moe.x.resize(static_cast<std::size_t>(tokens * moe.in));
-    moe.dy.resize(static_cast<std::size_t>(tokens * moe.out));
+    moe.ids.assign(largest_.ids.begin(), largest_.ids.begin() + tokens * moe.top_k);
+    moe.w = head(largest_.w, tokens * moe.top_k);
+    moe.x = head(largest_.x, tokens * moe.in);
+    moe.dy = head(largest_.dy, tokens * moe.out);
     return moe;
   }
 
-  MoeCase largest_;
+  MoeCase largest_, without_tokens_;
   Values y_;
   MoeGradients gradients_;
 };
