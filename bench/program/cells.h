@@ -1,0 +1,46 @@
+// What is measured: a cell is one operation on one workload, product, number of tokens, routing and element type. The cells are
+// the rows of peers-h200.csv; operations that the file does not have borrow the rows of their nearest relative.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "types.h"
+#include "workloads.h"
+
+namespace ggm_bench {
+
+struct Cell {
+  std::string operation;
+  const Workload* workload = nullptr;
+  std::string product;  // up, down
+  std::int64_t tokens = 0;
+  std::string routing;  // uniform, zipf, equal
+  Dtype dtype = Dtype::bf16;
+  std::string variant = "plain";  // plain, kn, float32-output, unaligned
+  double experts_touched = 0;     // of peers-h200.csv; 0: not given there
+
+  std::int64_t rows() const { return tokens * workload->top_k; }
+  const Product& shape() const { return product == "up" ? workload->up : workload->down; }
+  SizeClass size() const { return size_class(*workload, tokens); }
+  // Eight inputs and routings take turns at decode sizes, so that weights come from memory and not from the cache.
+  int sets() const { return tokens <= 256 ? 8 : 1; }
+  bool kn() const { return variant == "kn"; }
+  Dtype output_dtype() const { return variant == "float32-output" ? Dtype::float32 : dtype; }
+  // Elements between rows of `length`: packed, or one more where rows must not be multiples of 16 bytes.
+  std::int64_t pitch(std::int64_t length) const { return variant == "unaligned" ? length + 1 : length; }
+  std::string text() const;
+};
+
+// What of the cells is wanted; an empty list means all.
+struct Selection {
+  std::vector<std::string> operations, workloads, products, classes, routings, dtypes, variants;
+};
+
+// In an order that makes each weights tensor once: by dtype, workload, product, variant.
+std::vector<Cell> select_cells(const std::string& peers_csv, const Selection& selection);
+
+const std::vector<std::string>& all_operations();
+
+}  // namespace ggm_bench

@@ -1,0 +1,96 @@
+// ggm_bench: libggm beside cuBLAS on the workloads of workloads.json. bench/README.md says what is measured and how.
+#include <chrono>
+#include <cstdio>
+#include <exception>
+
+#include "cells.h"
+#include "options.h"
+#include "run.h"
+
+namespace ggm_bench {
+namespace {
+
+std::string device_name() {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  return properties.name;
+}
+
+int list_cells(const std::vector<Cell>& cells) {
+  for (const Cell& cell : cells) std::printf("%s [%s]\n", cell.text().c_str(), name_of(cell.size()));
+  std::printf("%zu cells\n", cells.size());
+  return 0;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Returns the number of cells without a measurement.
+int measure(const std::vector<Cell>& cells, const Options& options, const Machine& machine, RecordWriter& writer) {
+  const auto start = std::chrono::steady_clock::now();
+  int failed = 0, late = 0;
+  run_bandwidth(options, machine, writer);
+  print_table_head();
+  for (const Cell& cell : cells) {
+    if (options.budget_seconds > 0 && seconds_since(start) > options.budget_seconds) {
+      ++late;
+      continue;
+    }
+    try {
+      run_cell(cell, options, machine, writer);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "FAILED %s: %s\n", cell.text().c_str(), e.what());
+      ++failed;
+      // An error of the device stays with the context: nothing after it could be believed.
+      if (cudaDeviceSynchronize() != cudaSuccess) {
+        std::fprintf(stderr, "the device is in an error state: stopped\n");
+        return static_cast<int>(cells.size());
+      }
+    }
+  }
+  std::printf("%zu cells in %.0f s, %d failed, %d not reached within the budget\n", cells.size(), seconds_since(start), failed,
+              late);
+  return failed + late;
+}
+
+int run(const Options& options) {
+  const auto cells = select_cells(options.peers, options.selection);
+  if (options.list) return list_cells(cells);
+  const std::string device = device_name();
+  RecordWriter writer(options.output, options.source_id, device, options.rounds);
+  std::printf("%s, %s\n", device.c_str(), ggm_build_info());
+  Machine machine;
+  check(cudaStreamCreateWithFlags(&machine.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+  params.backend = GGM_BACKEND_CUDA;
+  params.kernel_family = options.kernel_family;
+  check_ggm(ggm_create(&params, &machine.ggm), "ggm_create");
+  Cublas cublas(machine.stream);
+  Buffers buffers;
+  std::mt19937 random(20);
+  machine.cublas = &cublas;
+  machine.buffers = &buffers;
+  machine.random = &random;
+  const int missing = measure(cells, options, machine, writer);
+  ggm_destroy(machine.ggm);
+  return missing == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ggm_bench
+
+int main(int argc, char** argv) {
+  try {
+    bool help = false;
+    const ggm_bench::Options options = ggm_bench::parse_options(argc, argv, help);
+    if (help) {
+      std::fputs(ggm_bench::usage(), stdout);
+      return 0;
+    }
+    return ggm_bench::run(options);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "ggm_bench: %s\n", e.what());
+    return 2;
+  }
+}

@@ -1,0 +1,113 @@
+#include "timing.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ggm_bench {
+
+namespace {
+
+constexpr int kWarmRounds = 2;
+constexpr double kShortestPieceMs = 2.0;  // the start of a graph costs microseconds: below half a percent of this
+constexpr int kMostCycles = 32;
+
+double elapsed(cudaEvent_t from, cudaEvent_t to) {
+  float ms = 0;
+  check(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
+  return static_cast<double>(ms);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+}  // namespace
+
+Timed::Timed(const Contender& contender, int sets, bool graph, cudaStream_t stream)
+    : contender_(contender), sets_(sets), stream_(stream) {
+  launch_all();
+  check(cudaStreamSynchronize(stream_), contender.name.c_str());
+  warm_ms_ = piece_ms();
+  cycles_ = std::clamp(static_cast<int>(std::ceil(kShortestPieceMs / std::max(warm_ms_, 1e-3))), 1, kMostCycles);
+  times_.graph = graph && contender.capturable && capture();
+  times_.calls = sets_ * cycles_;
+  warm_ms_ = piece_ms();
+}
+
+Timed::~Timed() {
+  for (auto& [from, to] : events_) {
+    cudaEventDestroy(from);
+    cudaEventDestroy(to);
+  }
+  if (graph_) cudaGraphExecDestroy(graph_);
+}
+
+void Timed::launch_all() {
+  if (graph_) return check(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch");
+  for (int cycle = 0; cycle < cycles_; ++cycle) {
+    for (int set = 0; set < sets_; ++set) contender_.enqueue(set, stream_);
+  }
+}
+
+bool Timed::capture() {
+  if (cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal) != cudaSuccess) return false;
+  bool captured = true;
+  try {
+    launch_all();
+  } catch (const std::exception&) {
+    captured = false;  // cuBLAS calls that copy from the host refuse a capture
+  }
+  cudaGraph_t graph = nullptr;
+  captured = cudaStreamEndCapture(stream_, &graph) == cudaSuccess && captured && graph != nullptr;
+  captured = captured && cudaGraphInstantiate(&graph_, graph, 0) == cudaSuccess;
+  if (graph) cudaGraphDestroy(graph);
+  if (!captured) {
+    graph_ = nullptr;
+    cudaGetLastError();  // the refusal is answered by plain launches
+  }
+  return captured;
+}
+
+double Timed::piece_ms() {
+  run_once();
+  check(cudaStreamSynchronize(stream_), contender_.name.c_str());
+  const auto [from, to] = events_.back();
+  events_.pop_back();
+  const double ms = elapsed(from, to);
+  cudaEventDestroy(from);
+  cudaEventDestroy(to);
+  return ms;
+}
+
+void Timed::run_once() {
+  cudaEvent_t from, to;
+  check(cudaEventCreate(&from), "cudaEventCreate");
+  check(cudaEventCreate(&to), "cudaEventCreate");
+  events_.emplace_back(from, to);
+  check(cudaEventRecord(from, stream_), "cudaEventRecord");
+  launch_all();
+  check(cudaEventRecord(to, stream_), "cudaEventRecord");
+}
+
+void Timed::collect(int skip) {
+  std::vector<double> ms;
+  for (std::size_t i = skip; i < events_.size(); ++i) ms.push_back(elapsed(events_[i].first, events_[i].second) / times_.calls);
+  times_.median_ms = median(ms);
+  times_.min_ms = *std::min_element(ms.begin(), ms.end());
+  times_.max_ms = *std::max_element(ms.begin(), ms.end());
+}
+
+void run_rounds(std::vector<std::unique_ptr<Timed>>& timed, int rounds, std::mt19937& random, cudaStream_t stream) {
+  std::vector<Timed*> order;
+  for (auto& t : timed) order.push_back(t.get());
+  for (int round = 0; round < kWarmRounds + rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (Timed* t : order) t->run_once();
+  }
+  check(cudaStreamSynchronize(stream), "timed rounds");
+  for (auto& t : timed) t->collect(kWarmRounds);
+}
+
+}  // namespace ggm_bench
