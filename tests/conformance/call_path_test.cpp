@@ -127,7 +127,7 @@ TEST_CASE("promise: no allocation on the call path", "[host]") {
 }
 #endif
 
-TEST_CASE("promise: no allocation of device memory on the call path, GPU", "[gpu]") {
+TEST_CASE("promise: no allocation of device memory on the call path, GPU", "[gpu][serial]") {
   for (const Backend& backend : cuda_backends()) {
     const Handle handle(backend);
     WatchDeviceMemory observer;

@@ -94,6 +94,21 @@ std::vector<GemmCase> gemm_cases(std::int32_t type, Data data) {
     c.data = data;
     cases.push_back(c);
   }
+  // For every kind a product that wants large tiles and one that wants small ones.
+  for (const Kind& kind : kinds)
+    for (const bool large : {false, true}) {
+      GemmCase c;
+      c.type = type;
+      c.layout = kind.layout;
+      c.form = kind.form;
+      c.order = kind.order;
+      c.n = 129;
+      c.inner = large ? 200 : 24;
+      c.groups = large ? 1 : 7;
+      c.sizes = large ? 3 : 1;
+      c.data = data;
+      cases.push_back(c);
+    }
   return cases;
 }
 

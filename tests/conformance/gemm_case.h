@@ -48,6 +48,7 @@ class GemmRun {
   void run() { scene_.run(op::grouped_gemm, problem_, tensors_); }
   void check() const;  // bits or limit, and the faults
   const Tensor& d() const { return *d_; }
+  const ggm_grouped_gemm_problem_t& problem() const { return problem_; }
 
  private:
   void make_groups();

@@ -82,6 +82,22 @@ std::vector<MoeCase> moe_cases(std::int32_t type, Data data, bool backward) {
     if (backward) c.gradients = kGradientMasks[row[19]];
     cases.push_back(c);
   }
+  // For every order and combine a layer that wants large tiles and one that wants small ones.
+  for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
+    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
+      for (const bool large : {false, true}) {
+        MoeCase c;
+        c.type = type;
+        c.data = data;
+        c.routing = {large ? 150 : 9, 3, large ? 2 : 5, Locality::all_local, Ids::uniform, 1u};
+        c.in_features = large ? 200 : 24;
+        c.out_features = large ? 129 : 17;
+        c.order = order;
+        c.combine = combine;
+        c.routing_weight_type = wide ? type : GGM_TYPE_FLOAT32;
+        if (backward) c.gradients = kGradientMasks[6];
+        cases.push_back(c);
+      }
   return cases;
 }
 

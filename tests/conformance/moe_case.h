@@ -40,6 +40,7 @@ class MoeRun {
   virtual void run_twice() = 0;
   virtual void check() const = 0;
   virtual std::vector<std::uint64_t> output_bits() const = 0;
+  const ggm_moe_problem_t& problem() const { return problem_; }
 
  protected:
   const void* routing_array(std::size_t i) const { return arrays_[i] ? arrays_[i]->data() : nullptr; }

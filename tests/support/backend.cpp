@@ -111,7 +111,10 @@ void release(const Backend& backend, void* pointer) {
 
 void copy_in(const Backend& backend, void* to, const void* from, std::size_t bytes) {
 #if defined(GGM_TEST_CUDA)
-  if (backend.cuda) return cuda_check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy to the device");
+  if (backend.cuda) {
+    cuda_check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy to the device");
+    return synchronize(backend);  // from pageable memory it may return early, and a non-blocking stream would not wait for it
+  }
 #endif
   (void)backend;
   if (bytes) std::memcpy(to, from, bytes);

@@ -1,5 +1,7 @@
 #include "support/buffer.h"
 
+#include <algorithm>
+
 namespace ggm_test {
 
 Buffer::Buffer(const Backend& backend, std::size_t bytes, std::size_t offset)
@@ -21,15 +23,23 @@ void Buffer::poison() { set_bytes(backend_, data(), kPoison, bytes_); }
 void Buffer::write(const void* from) { copy_in(backend_, data(), from, bytes_); }
 void Buffer::read(void* to) const { copy_out(backend_, to, data(), bytes_); }
 
-std::string Buffer::damage() const {
+std::string Buffer::damage(void* body) const {
   const std::size_t before = kGuardBytes + offset_;
-  std::vector<unsigned char> guard(before > kGuardBytes ? before : kGuardBytes);
-  copy_out(backend_, guard.data(), base_, before);
+  std::vector<unsigned char> image(before + kGuardBytes);
+  unsigned char* after = image.data() + before;
+  if (body) {
+    image.resize(before + bytes_ + kGuardBytes);
+    after = image.data() + before + bytes_;
+    copy_out(backend_, image.data(), base_, image.size());
+    std::copy(image.data() + before, after, static_cast<unsigned char*>(body));
+  } else {
+    copy_out(backend_, image.data(), base_, before);
+    copy_out(backend_, after, static_cast<char*>(data()) + bytes_, kGuardBytes);
+  }
   for (std::size_t i = before; i-- > 0;)
-    if (guard[i] != kCanary) return "wrote " + std::to_string(before - i) + " bytes before the buffer";
-  copy_out(backend_, guard.data(), static_cast<char*>(data()) + bytes_, kGuardBytes);
+    if (image[i] != kCanary) return "wrote " + std::to_string(before - i) + " bytes before the buffer";
   for (std::size_t i = 0; i < kGuardBytes; ++i)
-    if (guard[i] != kCanary) return "wrote " + std::to_string(i) + " bytes after the end of the buffer";
+    if (after[i] != kCanary) return "wrote " + std::to_string(i) + " bytes after the end of the buffer";
   return "";
 }
 

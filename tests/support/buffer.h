@@ -29,7 +29,8 @@ class Buffer {
   void poison();
   void write(const void* from);  // the whole body
   void read(void* to) const;     // the whole body
-  std::string damage() const;    // "" when both guards are whole, else what was hit
+  // "" when both guards are whole, else what was hit. With `body` the same copy brings the whole body too.
+  std::string damage(void* body = nullptr) const;
 
  private:
   Backend backend_;

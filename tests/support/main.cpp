@@ -1,5 +1,6 @@
 // main of every test program. Besides Catch2's options it knows
 //   --list-for-ctest FILE SECONDS   write the CTest registration of every test case (cmake/GgmTest.cmake), with that timeout
+//                                   ([serial]: never beside another test; [large]: never beside another large one)
 //   --watchdog SECONDS              end the program with a message and status 124 when one test case takes longer
 //   --case TEXT                     run only that case of a table (see reproducer in test.h)
 // Tests tagged [gpu] or [large] need a GPU: where there is none they are left out, and when nothing else was selected the
@@ -107,7 +108,8 @@ int list_for_ctest(const TestList& tests, const char* path, double timeout) {
     out << "add_test([=[" << info.name << "]=] [=[" << g_program << "]=] [=[" << pattern_of(info.name) << "]=] --watchdog "
         << seconds * 0.95 << ")\n"
         << "set_tests_properties([=[" << info.name << "]=] PROPERTIES LABELS \"" << labels << "\" TIMEOUT " << seconds
-        << " SKIP_RETURN_CODE " << kSkipped << ")\n";
+        << " SKIP_RETURN_CODE " << kSkipped << (has_tag(info, "serial") ? " RUN_SERIAL TRUE" : "")
+        << (has_tag(info, "large") ? " RESOURCE_LOCK gpu_memory" : "") << ")\n";
   }
   return out.good() ? 0 : 1;
 }

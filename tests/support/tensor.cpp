@@ -55,7 +55,7 @@ void Tensor::upload() {
   buffer_.write(initial_.data());
 }
 
-void Tensor::download() { buffer_.read(now_.data()); }
+void Tensor::download() { guards_ = buffer_.damage(now_.data()); }
 
 std::uint64_t Tensor::load(const std::vector<unsigned char>& from, std::int64_t b, std::int64_t r, std::int64_t c) const {
   std::uint64_t bits = 0;
@@ -100,8 +100,7 @@ std::vector<std::uint64_t> Tensor::all_bits() const {
 }
 
 std::string Tensor::damage() const {
-  const std::string guards = buffer_.damage();
-  if (!guards.empty()) return name_ + ": " + guards;
+  if (!guards_.empty()) return name_ + ": " + guards_;
   const std::size_t width = static_cast<std::size_t>(width_);
   for (std::size_t i = 0; i < used_.size(); ++i) {
     if (used_[i]) continue;

@@ -70,7 +70,7 @@ class Tensor {
   std::vector<std::uint64_t> all_bits() const;  // packed
 
   bool unchanged() const { return initial_ == now_; }  // in every byte, gaps included
-  // "" when guards and gaps are whole, else what was hit. Reads the gaps of the last download().
+  // "" when guards and gaps were whole at the last download(), else what was hit.
   std::string damage() const;
 
  private:
@@ -85,6 +85,7 @@ class Tensor {
   Shape shape_;
   Buffer buffer_;
   std::vector<unsigned char> initial_, now_;
+  std::string guards_;      // damage of the guards at the last download()
   std::vector<bool> used_;  // per element: part of the tensor, not of a gap; empty when there is no gap
 };
 
