@@ -2,6 +2,7 @@
 
 option(GGM_BUILD_TESTS "Build the tests (Catch2 2.13 or 3)" ${PROJECT_IS_TOP_LEVEL})
 option(GGM_BUILD_EXAMPLES "Build the demo and the C++ examples" ${PROJECT_IS_TOP_LEVEL})
+option(GGM_BUILD_BENCH "Build the bench (needs CUDA and cuBLAS)" OFF)
 option(GGM_WERROR "Turn compiler warnings into errors" OFF)
 set(GGM_CUDA AUTO CACHE STRING "AUTO: with CUDA when a toolkit is found. ON: fail without one. OFF: the host backend alone")
 set_property(CACHE GGM_CUDA PROPERTY STRINGS AUTO ON OFF)
