@@ -23,7 +23,7 @@ void each_family(bool cuda, const std::vector<Case>& cases, Bits bits) {
         run.check();
         first = bits(run);
       } else {
-        REQUIRE(bits(run) == first);
+        REQUIRE((bits(run) == first));
       }
     }
   }

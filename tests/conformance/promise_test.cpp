@@ -89,10 +89,10 @@ void batch_invariance(bool cuda, const std::vector<Index>& batches, LayerSpec sp
         alone.forward();
         const std::vector<std::uint64_t> want = alone.y().all_bits();
         if (first.empty()) first = want;
-        CHECK(want == first);  // both combines
+        CHECK((want == first));  // both combines
         for (const Index batch : batches) {
           INFO("batch of " << batch);
-          REQUIRE(rows_in_batches(handle, spec, batch) == want);
+          REQUIRE((rows_in_batches(handle, spec, batch) == want));
         }
       }
     }

@@ -50,9 +50,13 @@ RouteInput RoutingCase::input() const {
         case Ids::uniform: break;
         case Ids::skewed: id = (h >> 8) % 4 ? total - 1 : id; break;
         case Ids::some_none: id = (h >> 8) % 3 == 0 ? -1 : id; break;
-        case Ids::some_bad: id = (h >> 8) % 5 == 0 ? -2 - (h >> 20) : (h >> 8) % 5 == 1 ? total + (h >> 24) : id; break;
+        case Ids::some_bad:
+          id = (h >> 8) % 5 == 0 ? -2 - static_cast<Index>(h >> 20) : (h >> 8) % 5 == 1 ? total + (h >> 24) : id;
+          break;
         case Ids::none_at_all: id = -1; break;
-        case Ids::extreme: id = h % 3 == 0 ? INT32_MIN + (h >> 24) : h % 3 == 1 ? INT32_MAX - (h >> 24) : id; break;
+        case Ids::extreme:
+          id = h % 3 == 0 ? INT32_MIN + static_cast<Index>(h >> 24) : h % 3 == 1 ? INT32_MAX - static_cast<Index>(h >> 24) : id;
+          break;
         // Low halves that would be good ids: reading 32 of the 64 bits goes unseen otherwise.
         case Ids::extreme64: id = h % 3 == 0 ? id + (Index{1} << (32 + h % 31)) : h % 3 == 1 ? INT64_MIN + id : id; break;
       }
