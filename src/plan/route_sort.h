@@ -20,7 +20,7 @@ inline constexpr int kSortTile = kSortThreads * kSortItems;  // ranked at once b
 inline constexpr int kDigitBits = 10;                        // widest digit: two counters a thread
 inline constexpr int kDigitBins = 1 << kDigitBits;
 inline constexpr int kMaxPasses = 2;
-inline constexpr int kSortBlocksPerMultiprocessor = 2;  // without sm_limit
+inline constexpr int kSortBlocksPerMultiprocessor = 2;  // that fit, and run in long sorts without sm_limit
 static_assert(kDigitBins == 2 * kSortThreads, "each thread scans two digits");
 static_assert(kMaxPasses * kDigitBits >= 16, "two digits must hold any of the 65,536 experts");
 static_assert(kSortTile < 1 << 16, "the counters of a tile have 16 bits");
@@ -54,16 +54,23 @@ constexpr bool sort_in_one_block(std::int64_t assignments, std::int64_t experts)
   return assignments <= kSortTile && digit_plan(experts).passes == 1;
 }
 
-// Chunks of whole tiles, as equal as tiles allow. The fewest blocks that keep the longest chunk short: each of them reads the
-// counts of all.
+// Blocks of a pass at most. Each reads the counts of all, so one a multiprocessor is the faster until chunks are long.
+// NOTE: the hardware spreads blocks over all multiprocessors before it doubles up, so a limited call never doubles.
+constexpr std::int64_t most_sort_blocks(std::int64_t items, int multiprocessors, bool limited) {
+  constexpr std::int64_t kLongChunk = 16;  // tiles
+  const std::int64_t doubled = std::int64_t{multiprocessors} * kSortBlocksPerMultiprocessor;
+  return !limited && items >= doubled * kLongChunk * kSortTile ? doubled : multiprocessors;
+}
+
 struct SortGrid {
   int blocks;
   std::int64_t chunk;  // items of a block
 };
 
-constexpr SortGrid sort_grid(std::int64_t items, std::int64_t most_blocks) {
+// Chunks of whole tiles, the longest as short as possible, in the fewest blocks.
+constexpr SortGrid sort_grid(std::int64_t items, int multiprocessors, bool limited) {
   const std::int64_t tiles = max64(1, ceil_div(items, kSortTile));
-  const std::int64_t tiles_per_block = ceil_div(tiles, most_blocks);
+  const std::int64_t tiles_per_block = ceil_div(tiles, most_sort_blocks(items, multiprocessors, limited));
   return {static_cast<int>(ceil_div(tiles, tiles_per_block)), tiles_per_block * kSortTile};
 }
 
@@ -89,9 +96,9 @@ constexpr SortScratch sort_scratch(std::int64_t assignments, std::int64_t max_ro
   SortScratch scratch;
   if (sort_in_one_block(assignments, experts)) return scratch;
   const DigitPlan plan = digit_plan(experts);
-  // NOTE: min(tiles, most), which grows with the assignments; the blocks of sort_grid are fewer and do not.
-  const std::int64_t most_blocks = std::int64_t{multiprocessors} * kSortBlocksPerMultiprocessor;
-  const std::int64_t blocks = min64(max64(1, ceil_div(assignments, kSortTile)), most_blocks);
+  // NOTE: the bound, which grows with the assignments; the blocks of sort_grid are fewer and do not.
+  const std::int64_t tiles = max64(1, ceil_div(assignments, kSortTile));
+  const std::int64_t blocks = min64(tiles, most_sort_blocks(assignments, multiprocessors, false));
   scratch.digit_counts = blocks * plan.digit[0].bins();  // the low digit is never the narrower
   if (plan.passes == 1) return scratch;
   scratch.pairs = assignments;

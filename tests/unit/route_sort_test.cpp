@@ -80,8 +80,9 @@ std::vector<Item> random_items(std::int64_t count, std::int64_t experts, std::ui
 
 constexpr std::int64_t kExperts[] = {0,   1,   2,    3,    7,    64,   128,  255,  256,   257,
                                      511, 512, 1000, 1024, 1025, 2048, 2049, 4096, 65535, 65536};
-constexpr std::int64_t kCounts[] = {0,    1,    2,     31,     32,     33,     511,     512,    513,     4095,        4096,
-                                    4097, 8192, 70000, 262144, 270336, 270337, 3000000, 540673, 1081345, GGM_MAX_ROWS};
+constexpr std::int64_t kCounts[] = {0,      1,       2,        31,       32,     33,      511,         512,
+                                    513,    4095,    4096,     4097,     8192,   70000,   262144,      270336,
+                                    270337, 3000000, 17301503, 17301504, 540673, 1081345, GGM_MAX_ROWS};
 
 }  // namespace
 
@@ -129,16 +130,19 @@ TEST_CASE("route sort: a tile's items are each taken once, warps, rounds and lan
 
 TEST_CASE("route sort: the chunks cover all items, no more blocks than allowed", "[host]") {
   for (const std::int64_t items : kCounts) {
-    for (const std::int64_t most : {1, 2, 16, 131, 132, 264}) {
-      const SortGrid grid = sort_grid(items, most);
-      INFO("items " << items << ", at most " << most << " blocks");
-      REQUIRE(grid.blocks >= 1);
-      REQUIRE(grid.blocks <= most);
-      CHECK(grid.chunk % kSortTile == 0);
-      CHECK(grid.chunk <= max64(1, ceil_div(ceil_div(items, kSortTile), most)) * kSortTile);
-      CHECK(chunk_begin(grid.chunk, items, 0) == 0);
-      CHECK(chunk_begin(grid.chunk, items, grid.blocks) == items);
-      if (items > 0) CHECK(chunk_begin(grid.chunk, items, grid.blocks - 1) < items);
+    for (const int multiprocessors : {1, 2, 16, 131, 132}) {
+      for (const bool limited : {false, true}) {
+        const SortGrid grid = sort_grid(items, multiprocessors, limited);
+        INFO("items " << items << ", multiprocessors " << multiprocessors << ", limited " << limited);
+        const std::int64_t most = most_sort_blocks(items, multiprocessors, limited);
+        CHECK(most <= std::int64_t{multiprocessors} * (limited ? 1 : kSortBlocksPerMultiprocessor));
+        REQUIRE(grid.blocks >= 1);
+        REQUIRE(grid.blocks <= most);
+        CHECK(grid.chunk == max64(1, ceil_div(ceil_div(items, kSortTile), most)) * kSortTile);
+        CHECK(chunk_begin(grid.chunk, items, 0) == 0);
+        CHECK(chunk_begin(grid.chunk, items, grid.blocks) == items);
+        if (items > 0) CHECK(chunk_begin(grid.chunk, items, grid.blocks - 1) < items);
+      }
     }
   }
 }
@@ -147,9 +151,9 @@ TEST_CASE("route sort: digit after digit gives the order (expert, assignment) an
   std::uint32_t seed = 1;
   for (const std::int64_t count : {0, 1, 33, 4096, 4097, 70000}) {
     for (const std::int64_t experts : {1, 7, 256, 257, 1024, 1025, 65536}) {
-      for (const std::int64_t most : {1, 3, 264}) {
+      for (const int multiprocessors : {1, 3, 132}) {
         const std::vector<Item> given = random_items(count, experts, seed++);
-        const SortGrid grid = sort_grid(count, most);
+        const SortGrid grid = sort_grid(count, multiprocessors, false);
         const DigitPlan plan = digit_plan(experts);
         std::vector<Item> sorted = given;
         for (int pass = 0; pass < plan.passes; ++pass) sorted = sort_by_digit(sorted, grid, plan.digit[pass]);
@@ -158,7 +162,7 @@ TEST_CASE("route sort: digit after digit gives the order (expert, assignment) an
         for (const Item& item : given)
           if (item.expert >= 0) expected.push_back(item);
         std::stable_sort(expected.begin(), expected.end(), [](const Item& a, const Item& b) { return a.expert < b.expert; });
-        INFO("count " << count << ", experts " << experts << ", at most " << most << " blocks");
+        INFO("count " << count << ", experts " << experts << ", multiprocessors " << multiprocessors);
         CHECK(sorted == expected);
       }
     }
@@ -185,10 +189,12 @@ TEST_CASE("route sort: scratch holds the counts of every grid, grows with the as
           continue;
         }
         // Any sm_limit gives a grid whose counts fit.
-        for (const int limit : {1, multiprocessors / 2, multiprocessors, multiprocessors * kSortBlocksPerMultiprocessor})
-          if (limit > 0)
-            for (int pass = 0; pass < plan.passes; ++pass)
-              CHECK(std::int64_t{sort_grid(assignments, limit).blocks} * plan.digit[pass].bins() <= scratch.digit_counts);
+        for (const int limit : {1, 3, multiprocessors / 2, multiprocessors - 1, multiprocessors}) {
+          if (limit <= 0 || limit > multiprocessors) continue;
+          const SortGrid grid = sort_grid(assignments, limit, limit < multiprocessors);
+          for (int pass = 0; pass < plan.passes; ++pass)
+            CHECK(std::int64_t{grid.blocks} * plan.digit[pass].bins() <= scratch.digit_counts);
+        }
         CHECK(scratch.pairs == (plan.passes == 2 ? assignments : 0));
         CHECK(scratch.sorted_keys == scratch.pairs);
         CHECK(scratch.local_count == (plan.passes == 2 ? 1 : 0));

@@ -274,8 +274,7 @@ ggm_status_t sort_ids(const IdSource<Id>& source, const RouteScratch& scratch, v
     const OneBlockParams<IdSource<Id>> params{source, plan.digit[0], rows};
     return launch_kernel("route_in_one_block", route_in_one_block<IdSource<Id>>, 1, kSortThreads, 0, launch, params);
   }
-  const int blocks_each = launch.limited ? 1 : kSortBlocksPerMultiprocessor;
-  const SortGrid grid = sort_grid(source.assignments, std::int64_t{launch.multiprocessors} * blocks_each);
+  const SortGrid grid = sort_grid(source.assignments, launch.multiprocessors, launch.limited);
   const PassParams<IdSource<Id>> pass{source, plan.digit[0], grid.chunk, scratch.digit_counts.at<std::uint32_t>(workspace)};
   if (plan.passes == 1) return sort_in_one_digit(pass, grid.blocks, rows, launch);
   return sort_in_two_digits(pass, plan.digit[1], grid.blocks, scratch, workspace, rows, launch);
