@@ -359,8 +359,8 @@ typedef struct ggm_route_tensors {
 #define GGM_ROUTE_TENSORS_INIT {(uint32_t)sizeof(ggm_route_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
 /* Sorts expert ids into rows. Outputs may not overlap inputs, each other or the workspace. Method: stable radix sort of
- * (expert, assignment), on CUDA by CUB (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016;
- * Adinets and Merrill, "Onesweep", 2022). Since 0.1. */
+ * (expert, assignment); on CUDA by counts of the experts' digits, ranks from votes of a warp (Ashkiani, Davidson, Meyer and
+ * Owens, "GPU Multisplit", 2016) and scans of CUB's block primitives. Since 0.1. */
 GGM_API ggm_status_t ggm_route_workspace_size(ggm_handle_t handle, const ggm_route_problem_t* problem, size_t* bytes);
 GGM_API ggm_status_t ggm_route(ggm_handle_t handle, const ggm_route_problem_t* problem, const ggm_route_tensors_t* tensors,
                                GGM_DEV void* workspace, size_t workspace_bytes, ggm_stream_t stream);
