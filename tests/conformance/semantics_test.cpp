@@ -432,6 +432,44 @@ void experts_without_rows(const Handle& handle) {
   CHECK(t.backward(handle, GGM_GRADIENT_WEIGHT).d_weight == Values{7, 28, 7});
 }
 
+void grouped_rows_are_rounded_once_more(const Handle& handle) {
+  // p = q = 257, which bfloat16 rounds to 256; times 0.75: y = 192 from the rounded product, dx = 193 from the unrounded one
+  // (192.75; with product_type float32 y is 193 too).
+  Scene scene(handle);
+  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
+  p.tokens = p.top_k = p.experts = 1;
+  p.in_features = p.out_features = 2;
+  p.id_type = GGM_INDEX_INT32;
+  p.x_type = p.weight_type = GGM_TYPE_BFLOAT16;
+  p.routing_weight_type = GGM_TYPE_FLOAT32;
+  p.weight_order = GGM_ORDER_NK;
+  p.input_rows = p.output_rows = GGM_ROWS_GROUPED;
+  p.gradients = GGM_GRADIENT_X;
+  const auto ones = [](auto, auto, auto) { return 1; };
+  ggm_moe_forward_tensors_t f = GGM_MOE_FORWARD_TENSORS_INIT;
+  f.ids = scene.input("ids", kInt32, {1, 1, 1}).fill([](auto, auto, auto) { return 0; }).data();
+  f.routing_weights = scene.input("w", GGM_TYPE_FLOAT32, {1, 1, 1}).fill([](auto, auto, auto) { return 0.75; }).data();
+  f.x = scene.input("x", GGM_TYPE_BFLOAT16, {1, 1, 2}).fill(ones).data();
+  f.weight =
+      scene.input("weight", GGM_TYPE_BFLOAT16, {1, 2, 2}).fill([](auto, auto r, auto c) { return r == c ? 256 : 1; }).data();
+  Tensor& y = scene.output("y", GGM_TYPE_BFLOAT16, {1, 1, 2});
+  Tensor& dx = scene.output("dx", GGM_TYPE_BFLOAT16, {1, 1, 2});
+  f.y = y.data();
+  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
+  b.ids = f.ids;
+  b.routing_weights = f.routing_weights;
+  b.weight = f.weight;
+  b.dy = f.x;
+  b.dx = dx.data();
+  scene.run_twice(op::moe_forward, p, f);
+  CHECK(y.values() == Values{192, 192});
+  scene.run_twice(op::moe_backward, p, b);
+  CHECK(dx.values() == Values{193, 193});
+  p.product_type = GGM_TYPE_FLOAT32;
+  scene.run_twice(op::moe_forward, p, f);
+  CHECK(y.values() == Values{193, 193});
+}
+
 // ---- 9. groups ----
 
 void beta_rule(const Handle& handle) {
@@ -531,6 +569,7 @@ SEMANTIC("6 weights, adding to y rounds once", adding_rounds_once)
 SEMANTIC("7 backward, w times dy is rounded before d_weight", d_weight_terms_are_rounded)
 SEMANTIC("7 backward, d_routing_weights from unrounded products", routing_gradient_is_unrounded)
 SEMANTIC("7 backward, experts without rows", experts_without_rows)
+SEMANTIC("7 backward, grouped dx from unrounded and grouped y from rounded products", grouped_rows_are_rounded_once_more)
 SEMANTIC("9 groups, beta, C in place and unused rows", beta_rule)
 SEMANTIC("10 no state, any content of the workspace", workspace_content)
 SEMANTIC("11 faults are sticky and saturate", faults_rule)
