@@ -116,7 +116,8 @@ Contender general(const Context& context) {
   p.a_order = GGM_ORDER_MK;
   p.b_order = GGM_ORDER_NK;
   p.a_type = p.b_type = ggm_type(d.cell->dtype);
-  p.min_alignment = 16;
+  // All pointers and rows of the workloads keep 16 bytes; a shape that does not must not be refused for the promise.
+  p.min_alignment = d.k * d.bytes_in() % 16 == 0 && d.n * d.bytes_in() % 16 == 0 ? 16 : 0;
   std::size_t bytes = 0;
   check_ggm(ggm_grouped_gemm_array_workspace_size(context.ggm, &p, &bytes), "ggm_grouped_gemm_array_workspace_size");
   d.buffers->workspace.reserve(static_cast<std::int64_t>(bytes));

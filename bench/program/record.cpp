@@ -48,6 +48,12 @@ std::string error_text(double error) {
   return std::isfinite(error) ? number(error) : quoted("not finite");
 }
 
+std::string short_text(double error) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%.2e", error);
+  return error < 0 ? "-" : text;
+}
+
 }  // namespace
 
 double floor_ms(const Work& work, double dense_ms) {
@@ -99,9 +105,8 @@ void RecordWriter::write(const Record& r) {
   }
   const std::string name = r.contender->combine.empty() ? r.contender->name : r.contender->name + " " + r.contender->combine;
   std::printf("%-58s %-32s %10.5f %10.5f %7.3f %8s %8.1f %9.1f %s\n", cell.text().c_str(), name.c_str(), ms, r.floor,
-              r.floor / ms, error < 0 ? "-" : number(error).substr(0, 8).c_str(),
-              static_cast<double>(r.contender->workspace_bytes) / 1048576.0, r.work.experts_touched,
-              r.times.graph ? "" : "direct");
+              r.floor / ms, short_text(error).c_str(), static_cast<double>(r.contender->workspace_bytes) / 1048576.0,
+              r.work.experts_touched, r.times.graph ? "" : "direct");
   std::fflush(stdout);
 }
 
