@@ -38,6 +38,12 @@ Cublas::Cublas(cudaStream_t stream) {
 
 Cublas::~Cublas() { cublasDestroy(handle_); }
 
+int Cublas::version() const {
+  int version = 0;
+  check_cublas(cublasGetVersion(handle_, &version), "cublasGetVersion");
+  return version;
+}
+
 void Cublas::gemm(const GemmShape& s, Dtype in, Dtype out, const GemmPointers& p) {
   const float alpha = 1, beta = 0;
   check_cublas(

@@ -44,6 +44,7 @@ class Cublas {
   // Groups of one product each; a, b, c are device arrays of pointers.
   void grouped(const std::vector<GemmShape>& shapes, Dtype in, Dtype out, const void* const* a, const void* const* b,
                void* const* c);
+  int version() const;
   std::int64_t workspace_bytes() const { return workspace_.bytes(); }
 
  private:

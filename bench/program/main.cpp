@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include "cells.h"
 #include "options.h"
@@ -14,6 +15,32 @@ std::string device_name() {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   return properties.name;
+}
+
+// What the numbers depend on besides the sources and the card, as further JSON fields.
+std::string environment_fields(const Cublas& cublas, const std::string& command) {
+  int driver = 0, runtime = 0;
+  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  std::string escaped;
+  for (char c : command) escaped += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return ", \"driver_cuda\": " + std::to_string(driver) + ", \"runtime_cuda\": " + std::to_string(runtime) +
+         ", \"cublas\": " + std::to_string(cublas.version()) + ", \"library\": \"" + ggm_build_info() + "\", \"command\": \"" +
+         escaped + "\"";
+}
+
+// The options as given, without the paths of this machine.
+std::string command_of(int argc, char** argv) {
+  std::string command = "ggm_bench";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--output" || word == "--peers") {
+      ++i;
+    } else {
+      command += " " + word;
+    }
+  }
+  return command;
 }
 
 int list_cells(const std::vector<Cell>& cells) {
@@ -54,11 +81,10 @@ int measure(const std::vector<Cell>& cells, const Options& options, const Machin
   return failed + late;
 }
 
-int run(const Options& options) {
+int run(const Options& options, const std::string& command) {
   const auto cells = select_cells(options.peers, options.selection);
   if (options.list) return list_cells(cells);
   const std::string device = device_name();
-  RecordWriter writer(options.output, options.source_id, device, options.rounds);
   std::printf("%s, %s\n", device.c_str(), ggm_build_info());
   Machine machine;
   check(cudaStreamCreateWithFlags(&machine.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -67,6 +93,7 @@ int run(const Options& options) {
   params.kernel_family = options.kernel_family;
   check_ggm(ggm_create(&params, &machine.ggm), "ggm_create");
   Cublas cublas(machine.stream);
+  RecordWriter writer(options.output, options.source_id, device, options.rounds, environment_fields(cublas, command));
   Buffers buffers;
   std::mt19937 random(20);
   machine.cublas = &cublas;
@@ -88,7 +115,7 @@ int main(int argc, char** argv) {
       std::fputs(ggm_bench::usage(), stdout);
       return 0;
     }
-    return ggm_bench::run(options);
+    return ggm_bench::run(options, ggm_bench::command_of(argc, argv));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "ggm_bench: %s\n", e.what());
     return 2;

@@ -62,8 +62,9 @@ double floor_ms(const Work& work, double dense_ms) {
   return std::max(work.flops / work.dense_flops * dense_ms, memory);
 }
 
-RecordWriter::RecordWriter(const std::string& path, const std::string& source_id, const std::string& device, int rounds)
-    : source_id_(source_id), device_(device), date_(today()), rounds_(rounds) {
+RecordWriter::RecordWriter(const std::string& path, const std::string& source_id, const std::string& device, int rounds,
+                           const std::string& environment)
+    : source_id_(source_id), device_(device), date_(today()), environment_(environment), rounds_(rounds) {
   if (path.empty()) return;
   file_ = std::fopen(path.c_str(), "w");
   if (!file_) throw std::runtime_error("--output = " + path + ": cannot be written");
@@ -112,7 +113,7 @@ void RecordWriter::write(const Record& r) {
 
 void RecordWriter::write_bandwidth(const std::string& contender, double bytes, const Times& times) {
   const std::string line = "{\"operation\": \"bandwidth\", \"contender\": " + quoted(contender) +
-                           ", \"ms\": " + number(times.median_ms) + ", \"bytes\": " + count(bytes) + tail();
+                           ", \"ms\": " + number(times.median_ms) + ", \"bytes\": " + count(bytes) + environment_ + tail();
   if (file_) std::fputs(line.c_str(), file_);
   std::printf("bandwidth of a %s: %.3f TB/s\n", contender.c_str(), bytes / times.median_ms * 1e-9);
 }

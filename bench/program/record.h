@@ -29,8 +29,10 @@ struct Record {
 
 class RecordWriter {
  public:
-  // An empty path writes no file. Throws when the file cannot be opened.
-  RecordWriter(const std::string& path, const std::string& source_id, const std::string& device, int rounds);
+  // An empty path writes no file. Throws when the file cannot be opened. `environment` is further JSON fields of the first
+  // lines: versions and the command.
+  RecordWriter(const std::string& path, const std::string& source_id, const std::string& device, int rounds,
+               const std::string& environment);
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
@@ -42,7 +44,7 @@ class RecordWriter {
   std::string tail() const;
 
   std::FILE* file_ = nullptr;
-  std::string source_id_, device_, date_;
+  std::string source_id_, device_, date_, environment_;
   int rounds_ = 0;
 };
 
