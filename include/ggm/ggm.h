@@ -27,7 +27,8 @@
  * host memory on a host handle; pointers without it are host memory always. `workspace` is GGM_DEV memory, aligned to
  * GGM_WORKSPACE_ALIGNMENT, at least as large as the query says; NULL is right when the query says 0. Its content is
  * garbage before and after a call: nothing is kept there between calls, and one workspace may serve many calls in
- * stream order. The query is monotone in tokens, rows and max_rows: an arena sized for the largest batch serves all smaller ones.
+ * stream order. The query is monotone in tokens, rows and max_rows: an arena sized for the largest batch serves all smaller
+ * ones.
  *
  * Alignment.  Data pointers need the alignment of their element only; 16-byte aligned bases, leading dimensions and
  * strides are faster. Alignment, stream and a larger workspace never change a bit of any result.
@@ -62,10 +63,10 @@
  *
  * Each function below lists the statuses that are special to it. Every call can also return those of its handle
  * (GGM_STATUS_INVALID_HANDLE, GGM_STATUS_WRONG_DEVICE), of its structs (GGM_STATUS_NULL_POINTER,
- * GGM_STATUS_INVALID_STRUCT_SIZE, GGM_STATUS_RESERVED_NOT_ZERO), of any field (GGM_STATUS_INVALID_VALUE, GGM_STATUS_INVALID_ENUM,
- * GGM_STATUS_INVALID_FLAGS, GGM_STATUS_OVERFLOW, GGM_STATUS_LIMIT_EXCEEDED, GGM_STATUS_UNSUPPORTED), of its pointers
- * (GGM_STATUS_NULL_POINTER, GGM_STATUS_TYPE_MISMATCH, GGM_STATUS_MISALIGNED, GGM_STATUS_ALIASING), of the workspace
- * (GGM_STATUS_WORKSPACE_TOO_SMALL) and of the stream (GGM_STATUS_INVALID_STREAM, GGM_STATUS_CUDA_ERROR).
+ * GGM_STATUS_INVALID_STRUCT_SIZE, GGM_STATUS_RESERVED_NOT_ZERO), of any field (GGM_STATUS_INVALID_VALUE,
+ * GGM_STATUS_INVALID_ENUM, GGM_STATUS_INVALID_FLAGS, GGM_STATUS_OVERFLOW, GGM_STATUS_LIMIT_EXCEEDED, GGM_STATUS_UNSUPPORTED),
+ * of its pointers (GGM_STATUS_NULL_POINTER, GGM_STATUS_TYPE_MISMATCH, GGM_STATUS_MISALIGNED, GGM_STATUS_ALIASING), of the
+ * workspace (GGM_STATUS_WORKSPACE_TOO_SMALL) and of the stream (GGM_STATUS_INVALID_STREAM, GGM_STATUS_CUDA_ERROR).
  */
 #ifndef GGM_GGM_H
 #define GGM_GGM_H
@@ -133,10 +134,10 @@ enum {
 };
 
 /* Limits of this version; above them a call is refused with GGM_STATUS_LIMIT_EXCEEDED and writes nothing. */
-#define GGM_MAX_ROWS 2147483647   /* tokens*top_k, max_rows, m of a contiguous and k of a variable-K problem: below 2^31 */
-#define GGM_MAX_EXPERTS 65536     /* local experts of routing and of the MoE operations; groups given by row_group */
-#define GGM_MAX_GROUPS 1048576    /* groups of the grouped products */
-#define GGM_MAX_TOP_K 4096        /* slots of a token */
+#define GGM_MAX_ROWS 2147483647     /* tokens*top_k, max_rows, m of a contiguous and k of a variable-K problem: below 2^31 */
+#define GGM_MAX_EXPERTS 65536       /* local experts of routing and of the MoE operations; groups given by row_group */
+#define GGM_MAX_GROUPS 1048576      /* groups of the grouped products */
+#define GGM_MAX_TOP_K 4096          /* slots of a token */
 #define GGM_WORKSPACE_ALIGNMENT 256 /* bytes */
 
 /* The version of the loaded library, as GGM_VERSION. Thread-safe; since 0.1. */
@@ -164,13 +165,7 @@ GGM_API size_t ggm_copy_last_error(char* buffer, size_t capacity);
 
 /* Element types. 0 in an optional input means "absent", in an output "as the field says". 16-bit inputs are added up in
  * float32. float64 serves gradient checks: one plain kernel on CUDA. */
-enum {
-  GGM_TYPE_DEFAULT = 0,
-  GGM_TYPE_FLOAT32 = 1,
-  GGM_TYPE_BFLOAT16 = 2,
-  GGM_TYPE_FLOAT16 = 3,
-  GGM_TYPE_FLOAT64 = 4
-};
+enum { GGM_TYPE_DEFAULT = 0, GGM_TYPE_FLOAT32 = 1, GGM_TYPE_BFLOAT16 = 2, GGM_TYPE_FLOAT16 = 3, GGM_TYPE_FLOAT64 = 4 };
 
 /* Integer types of ids, group sizes and offsets. */
 enum { GGM_INDEX_DEFAULT = 0, GGM_INDEX_INT32 = 1, GGM_INDEX_INT64 = 2 };
@@ -204,16 +199,11 @@ enum { GGM_COMBINE_AUTO = 0, GGM_COMBINE_ORDERED = 1, GGM_COMBINE_TWO_STEP = 2 }
 enum { GGM_ROWS_TOKENS = 0, GGM_ROWS_GROUPED = 1 };
 
 /* Gradients that ggm_moe_backward computes: bits of the field `gradients`. */
-enum {
-  GGM_GRADIENT_X = 1,
-  GGM_GRADIENT_WEIGHT = 2,
-  GGM_GRADIENT_ROUTING_WEIGHTS = 4,
-  GGM_GRADIENT_BIAS = 8
-};
+enum { GGM_GRADIENT_X = 1, GGM_GRADIENT_WEIGHT = 2, GGM_GRADIENT_ROUTING_WEIGHTS = 4, GGM_GRADIENT_BIAS = 8 };
 
 /* Bits of the field `flags`; each operation lists those that it takes. */
 enum {
-  GGM_FLAG_KEEP_UNUSED_ROWS = 1, /* leave unused output rows untouched; without it they become +0.0 */
+  GGM_FLAG_KEEP_UNUSED_ROWS = 1, /* leave unused output rows untouched; without it they become +0.0, also when adding */
   GGM_FLAG_ALPHA = 2,            /* use the field alpha; without it alpha is 1 */
   GGM_FLAG_ADD_TO_Y = 4,         /* y (or the output of unpermute) += instead of = */
   GGM_FLAG_ADD_TO_DX = 8,        /* dx += */
@@ -227,10 +217,10 @@ enum {
 /* Words of the optional device array `faults` [GGM_FAULT_WORDS] of uint32. Sticky and saturating: the library only adds, the
  * caller clears. Words that are not named stay as they are. */
 enum {
-  GGM_FAULT_BAD_ID = 0,           /* ids below -1 or >= experts_total, map entries outside -1..experts-1, bad row_group entries */
-  GGM_FAULT_SIZE_CLAMPED = 1,     /* group sizes or num_tokens that were negative or too large */
-  GGM_FAULT_ROWS_DROPPED = 2,     /* rows beyond max_rows */
-  GGM_FAULT_BAD_ROUTING = 3,      /* offsets that were not monotone or in range; rows whose two maps disagree */
+  GGM_FAULT_BAD_ID = 0,       /* ids below -1 or >= experts_total, map entries outside -1..experts-1, bad row_group entries */
+  GGM_FAULT_SIZE_CLAMPED = 1, /* group sizes or num_tokens that were negative or too large */
+  GGM_FAULT_ROWS_DROPPED = 2, /* rows beyond max_rows */
+  GGM_FAULT_BAD_ROUTING = 3,  /* offsets that were not monotone or in range; rows whose two maps disagree */
   GGM_FAULT_MISALIGNED_GROUP = 4, /* groups of ggm_grouped_gemm_array that break min_alignment; such groups are skipped */
   GGM_FAULT_WORDS = 8
 };
@@ -264,14 +254,14 @@ enum { GGM_LOG_OFF = 0, GGM_LOG_ERROR = 1, GGM_LOG_PLAN = 2, GGM_LOG_TRACE = 3 }
 enum { GGM_CREATE_CURRENT_DEVICE = 1 /* take the calling thread's current CUDA device; `device` must be 0 */ };
 
 typedef struct ggm_create_params {
-  uint32_t struct_size; /* sizeof(ggm_create_params_t) */
-  uint32_t flags;       /* GGM_CREATE_CURRENT_DEVICE or 0 */
-  int32_t backend;      /* GGM_BACKEND_* */
-  int32_t device;       /* CUDA ordinal, default 0; must be 0 on the host backend */
+  uint32_t struct_size;  /* sizeof(ggm_create_params_t) */
+  uint32_t flags;        /* GGM_CREATE_CURRENT_DEVICE or 0 */
+  int32_t backend;       /* GGM_BACKEND_* */
+  int32_t device;        /* CUDA ordinal, default 0; must be 0 on the host backend */
   int32_t kernel_family; /* GGM_KERNELS_*; the environment variable GGM_FORCE_KERNEL overrides 0 (debugging) */
-  int32_t log_level;    /* GGM_LOG_*; the environment variable GGM_LOG (off, error, plan, trace) overrides 0 */
-  int32_t host_threads; /* host backend: worker threads, 0 = one a core; at most 1024 */
-  int32_t reserved;     /* 0 */
+  int32_t log_level;     /* GGM_LOG_*; the environment variable GGM_LOG (off, error, plan, trace) overrides 0 */
+  int32_t host_threads;  /* host backend: worker threads, 0 = one a core; at most 1024 */
+  int32_t reserved;      /* 0 */
   /* Called with one complete line, no newline, from the thread that makes the call. No lock is held. NULL: stderr. */
   void (*log)(void* user, int32_t level, const char* message);
   void* log_user;
@@ -281,27 +271,30 @@ typedef struct ggm_create_params {
   void* allocator_user;
 } ggm_create_params_t;
 
-#define GGM_CREATE_PARAMS_INIT {(uint32_t)sizeof(ggm_create_params_t), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL}
+#define GGM_CREATE_PARAMS_INIT \
+  { (uint32_t)sizeof(ggm_create_params_t), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
 
 typedef struct ggm_info {
-  uint32_t struct_size;          /* in: sizeof(ggm_info_t) */
-  int32_t backend;               /* GGM_BACKEND_CUDA or GGM_BACKEND_HOST */
-  int32_t device;                /* CUDA ordinal; 0 on the host */
-  int32_t kernel_family;         /* the family in use by default, GGM_KERNELS_*, never AUTO */
-  int32_t compute_capability;    /* 10 * major + minor, 90 for an H200; 0 on the host */
-  int32_t multiprocessors;       /* multiprocessors, or worker threads on the host */
-  int32_t shared_memory_bytes;   /* a block's largest dynamic shared memory; 0 on the host */
-  int32_t workspace_alignment;   /* GGM_WORKSPACE_ALIGNMENT */
+  uint32_t struct_size;        /* in: sizeof(ggm_info_t) */
+  int32_t backend;             /* GGM_BACKEND_CUDA or GGM_BACKEND_HOST */
+  int32_t device;              /* CUDA ordinal; 0 on the host */
+  int32_t kernel_family;       /* the family in use by default, GGM_KERNELS_*, never AUTO */
+  int32_t compute_capability;  /* 10 * major + minor, 90 for an H200; 0 on the host */
+  int32_t multiprocessors;     /* multiprocessors, or worker threads on the host */
+  int32_t shared_memory_bytes; /* a block's largest dynamic shared memory; 0 on the host */
+  int32_t workspace_alignment; /* GGM_WORKSPACE_ALIGNMENT */
 } ggm_info_t;
 
-#define GGM_INFO_INIT {(uint32_t)sizeof(ggm_info_t), 0, 0, 0, 0, 0, 0, 0}
+#define GGM_INFO_INIT \
+  { (uint32_t)sizeof(ggm_info_t), 0, 0, 0, 0, 0, 0, 0 }
 
 /* Makes a handle. On CUDA this loads every kernel, so that even the first call may be captured.
  *   params   in, host; NULL means all defaults.
  *   handle   out, host; receives the handle, NULL on failure.
  * May allocate and synchronise (create is not a call path); must not run inside a stream capture of the same thread.
- * Thread-safe. Errors: GGM_STATUS_BACKEND_UNAVAILABLE (CUDA asked of a host-only build), GGM_STATUS_UNSUPPORTED_DEVICE (no driver,
- * no such device, capability below 8.0), GGM_STATUS_UNSUPPORTED (the family cannot run there), GGM_STATUS_OUT_OF_MEMORY. Since 0.1. */
+ * Thread-safe. Errors: GGM_STATUS_BACKEND_UNAVAILABLE (CUDA asked of a host-only build), GGM_STATUS_UNSUPPORTED_DEVICE (no
+ * driver, no such device, capability below 8.0), GGM_STATUS_UNSUPPORTED (the family cannot run there),
+ * GGM_STATUS_OUT_OF_MEMORY. Since 0.1. */
 GGM_API ggm_status_t ggm_create(const ggm_create_params_t* params, ggm_handle_t* handle);
 
 /* Frees a handle. NULL does nothing. Makes no CUDA call and does not wait: work already on a stream completes. The order of
@@ -342,21 +335,23 @@ typedef struct ggm_route_problem {
   int32_t sm_limit;      /* multiprocessors (host: threads) the call may use, 0: all; never changes bits */
 } ggm_route_problem_t;
 
-#define GGM_ROUTE_PROBLEM_INIT {(uint32_t)sizeof(ggm_route_problem_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define GGM_ROUTE_PROBLEM_INIT \
+  { (uint32_t)sizeof(ggm_route_problem_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct ggm_route_tensors {
-  uint32_t struct_size; /* sizeof(ggm_route_tensors_t) */
-  uint32_t reserved;    /* 0 */
-  GGM_DEV const void* ids;            /* in  [tokens, top_k] of id_type, rows ids_ld apart */
-  GGM_DEV const int32_t* expert_map;  /* in  [experts_total] global -> local or -1; NULL: by first_expert */
-  GGM_DEV const int32_t* num_tokens;  /* in  [1] real tokens, clamped to 0..tokens (GGM_FAULT_SIZE_CLAMPED); NULL: tokens */
-  GGM_DEV uint32_t* faults;           /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
-  GGM_DEV int32_t* group_offsets;     /* out [experts+1] */
-  GGM_DEV int32_t* row_assignment;    /* out [max_rows] (tokens*top_k when max_rows is 0) */
-  GGM_DEV int32_t* assignment_row;    /* out [tokens*top_k] */
+  uint32_t struct_size;              /* sizeof(ggm_route_tensors_t) */
+  uint32_t reserved;                 /* 0 */
+  GGM_DEV const void* ids;           /* in  [tokens, top_k] of id_type, rows ids_ld apart */
+  GGM_DEV const int32_t* expert_map; /* in  [experts_total] global -> local or -1; NULL: by first_expert */
+  GGM_DEV const int32_t* num_tokens; /* in  [1] real tokens, clamped to 0..tokens (GGM_FAULT_SIZE_CLAMPED); NULL: tokens */
+  GGM_DEV uint32_t* faults;          /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
+  GGM_DEV int32_t* group_offsets;    /* out [experts+1] */
+  GGM_DEV int32_t* row_assignment;   /* out [max_rows] (tokens*top_k when max_rows is 0) */
+  GGM_DEV int32_t* assignment_row;   /* out [tokens*top_k] */
 } ggm_route_tensors_t;
 
-#define GGM_ROUTE_TENSORS_INIT {(uint32_t)sizeof(ggm_route_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define GGM_ROUTE_TENSORS_INIT \
+  { (uint32_t)sizeof(ggm_route_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* Sorts expert ids into rows. Outputs may not overlap inputs, each other or the workspace. Method: stable radix sort of
  * (expert, assignment); on CUDA by counts of the experts' digits, ranks from votes of a warp (Ashkiani, Davidson, Meyer and
@@ -369,81 +364,88 @@ GGM_API ggm_status_t ggm_route(ggm_handle_t handle, const ggm_route_problem_t* p
  * 5. PERMUTE, UNPERMUTE, UNPERMUTE_BACKWARD: the gather and the weighted scatter as operations of their own
  *
  * They take the three arrays of ggm_route, untrusted: group_offsets are clamped to 0..max_rows and made monotone, and a row
- * r in group_offsets[0] .. group_offsets[experts]-1 counts only if its assignment a = row_assignment[r] belongs to a token below num_tokens and
- * assignment_row[a] == r; every other row in that range is counted in GGM_FAULT_BAD_ROUTING (one a row, one an offset changed)
- * and treated as unused.
+ * r in group_offsets[0] .. group_offsets[experts]-1 counts only if its assignment a = row_assignment[r] belongs to a token
+ * below num_tokens and assignment_row[a] == r; every other row in that range is counted in GGM_FAULT_BAD_ROUTING (one a row,
+ * one an offset changed) and treated as unused.
  *
- *   permute             output[r] = input[token of r], converted                        input [tokens,features] -> output [max_rows,features]
- *   unpermute           output[t] = sum over rows r of t, ascending, of w[t,j]*input[r]  input [max_rows,features] -> output [tokens,features]
- *   unpermute_backward  d_rows[r] = round(w[t,j] * dy[t]);   d_routing_weights[t,j] = <dy[t], rows[r]>, 0 at slots without a row
+ *   permute              output[r] = input[token of r], converted
+ *                        input [tokens,features] -> output [max_rows,features]
+ *   unpermute            output[t] = sum of w[t,j] * input[r] over the rows r of t, ascending
+ *                        input [max_rows,features] -> output [tokens,features]
+ *   unpermute_backward   d_rows[r] = round(w[t,j] * dy[t])
+ *                        d_routing_weights[t,j] = <dy[t], rows[r]>, 0 at slots without a row
  *
- * The sum is ggm_moe_forward's: each w*p rounded to float32, then added in float32, one final rounding; the first term starts the
- * sum. Without routing weights there is no multiplication. The backward of permute is unpermute without weights.
- * <dy, rows> is added as described at ggm_moe_backward. float64 tensors are processed in float64.
- * Unused rows of the output: rows without a valid assignment (permute, unpermute_backward), tokens from num_tokens on (unpermute).
- * A token below num_tokens without any row gets +0.0 always (its old value with GGM_FLAG_ADD_TO_Y).
+ * The sum is ggm_moe_forward's: each w*p rounded to float32, then added in float32, one final rounding; the first term starts
+ * the sum. Without routing weights there is no multiplication. The backward of permute is unpermute without weights. <dy, rows>
+ * is added as described at ggm_moe_backward. float64 tensors are processed in float64. Unused rows of the output: rows without
+ * a valid assignment (permute, unpermute_backward), tokens from num_tokens on (unpermute). A token below num_tokens without any
+ * row gets +0.0 always (its old value with GGM_FLAG_ADD_TO_Y).
  * ============================================================================================================== */
 
 typedef struct ggm_permute_problem {
-  uint32_t struct_size;  /* sizeof(ggm_permute_problem_t) */
-  uint32_t flags;        /* GGM_FLAG_KEEP_UNUSED_ROWS; ggm_unpermute also GGM_FLAG_ADD_TO_Y */
-  int64_t tokens;        /* T >= 0; T*top_k <= GGM_MAX_ROWS */
-  int64_t top_k;         /* 1 .. GGM_MAX_TOP_K */
-  int64_t experts;       /* 1 .. GGM_MAX_EXPERTS: group_offsets has experts+1 entries */
-  int64_t max_rows;      /* as given to ggm_route; 0: tokens*top_k */
-  int64_t features;      /* length of a row, >= 0 */
-  int64_t token_ld;      /* elements between two token rows, 0: features */
-  int64_t row_ld;        /* elements between two sorted rows, 0: features */
+  uint32_t struct_size;        /* sizeof(ggm_permute_problem_t) */
+  uint32_t flags;              /* GGM_FLAG_KEEP_UNUSED_ROWS; ggm_unpermute also GGM_FLAG_ADD_TO_Y */
+  int64_t tokens;              /* T >= 0; T*top_k <= GGM_MAX_ROWS */
+  int64_t top_k;               /* 1 .. GGM_MAX_TOP_K */
+  int64_t experts;             /* 1 .. GGM_MAX_EXPERTS: group_offsets has experts+1 entries */
+  int64_t max_rows;            /* as given to ggm_route; 0: tokens*top_k */
+  int64_t features;            /* length of a row, >= 0 */
+  int64_t token_ld;            /* elements between two token rows, 0: features */
+  int64_t row_ld;              /* elements between two sorted rows, 0: features */
   int64_t routing_weights_ld;  /* elements between the weights of two tokens, 0: top_k */
   int32_t token_type;          /* GGM_TYPE_*, required: type of the [tokens,features] tensor */
   int32_t row_type;            /* type of the [max_rows,features] tensor, 0: token_type. float64 goes with float64 alone */
-  int32_t routing_weight_type; /* 0: no weights (permute takes 0 only); float32, bfloat16, float16, or float64 with float64 tensors */
+  int32_t routing_weight_type; /* 0: no weights (permute takes 0 only); float32, bfloat16, float16, or float64 with float64
+                                  tensors */
   int32_t sm_limit;            /* multiprocessors the call may use, 0: all */
 } ggm_permute_problem_t;
 
-#define GGM_PERMUTE_PROBLEM_INIT {(uint32_t)sizeof(ggm_permute_problem_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define GGM_PERMUTE_PROBLEM_INIT \
+  { (uint32_t)sizeof(ggm_permute_problem_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct ggm_permute_tensors {
-  uint32_t struct_size; /* sizeof(ggm_permute_tensors_t) */
-  uint32_t reserved;    /* 0 */
-  GGM_DEV const int32_t* group_offsets;   /* in [experts+1] */
-  GGM_DEV const int32_t* row_assignment;  /* in [max_rows] */
-  GGM_DEV const int32_t* assignment_row;  /* in [tokens*top_k] */
-  GGM_DEV const void* routing_weights;    /* in [tokens, top_k] of routing_weight_type; NULL exactly when that is 0 */
-  GGM_DEV const void* input;              /* in: permute [tokens,features] of token_type; unpermute [max_rows,features] of row_type */
-  GGM_DEV void* output;                   /* out: permute [max_rows,features] of row_type; unpermute [tokens,features] of token_type */
-  GGM_DEV const int32_t* num_tokens;      /* in [1]; NULL: tokens */
-  GGM_DEV uint32_t* faults;               /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
+  uint32_t struct_size;                  /* sizeof(ggm_permute_tensors_t) */
+  uint32_t reserved;                     /* 0 */
+  GGM_DEV const int32_t* group_offsets;  /* in [experts+1] */
+  GGM_DEV const int32_t* row_assignment; /* in [max_rows] */
+  GGM_DEV const int32_t* assignment_row; /* in [tokens*top_k] */
+  GGM_DEV const void* routing_weights;   /* in [tokens, top_k] of routing_weight_type; NULL exactly when that is 0 */
+  GGM_DEV const void* input; /* in: permute [tokens,features] of token_type; unpermute [max_rows,features] of row_type */
+  GGM_DEV void* output;      /* out: permute [max_rows,features] of row_type; unpermute [tokens,features] of token_type */
+  GGM_DEV const int32_t* num_tokens; /* in [1]; NULL: tokens */
+  GGM_DEV uint32_t* faults;          /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
 } ggm_permute_tensors_t;
 
 #define GGM_PERMUTE_TENSORS_INIT \
-  {(uint32_t)sizeof(ggm_permute_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+  { (uint32_t)sizeof(ggm_permute_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 typedef struct ggm_unpermute_backward_tensors {
-  uint32_t struct_size; /* sizeof(ggm_unpermute_backward_tensors_t) */
-  uint32_t reserved;    /* 0 */
-  GGM_DEV const int32_t* group_offsets;   /* in [experts+1] */
-  GGM_DEV const int32_t* row_assignment;  /* in [max_rows] */
-  GGM_DEV const int32_t* assignment_row;  /* in [tokens*top_k] */
-  GGM_DEV const void* routing_weights;    /* in [tokens, top_k]; NULL exactly when routing_weight_type is 0 */
-  GGM_DEV const void* rows;               /* in [max_rows,features] of row_type: unpermute's input; NULL when d_routing_weights is */
-  GGM_DEV const void* dy;                 /* in [tokens,features] of token_type */
-  GGM_DEV void* d_rows;                   /* out [max_rows,features] of row_type; NULL: not wanted */
-  GGM_DEV float* d_routing_weights;       /* out [tokens, top_k] packed; NULL: not wanted. Not both NULL */
-  GGM_DEV const int32_t* num_tokens;      /* in [1]; NULL: tokens */
-  GGM_DEV uint32_t* faults;               /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
+  uint32_t struct_size;                  /* sizeof(ggm_unpermute_backward_tensors_t) */
+  uint32_t reserved;                     /* 0 */
+  GGM_DEV const int32_t* group_offsets;  /* in [experts+1] */
+  GGM_DEV const int32_t* row_assignment; /* in [max_rows] */
+  GGM_DEV const int32_t* assignment_row; /* in [tokens*top_k] */
+  GGM_DEV const void* routing_weights;   /* in [tokens, top_k]; NULL exactly when routing_weight_type is 0 */
+  GGM_DEV const void* rows;          /* in [max_rows,features] of row_type: unpermute's input; NULL when d_routing_weights is */
+  GGM_DEV const void* dy;            /* in [tokens,features] of token_type */
+  GGM_DEV void* d_rows;              /* out [max_rows,features] of row_type; NULL: not wanted */
+  GGM_DEV float* d_routing_weights;  /* out [tokens, top_k] packed; NULL: not wanted. Not both NULL */
+  GGM_DEV const int32_t* num_tokens; /* in [1]; NULL: tokens */
+  GGM_DEV uint32_t* faults;          /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
 } ggm_unpermute_backward_tensors_t;
 
 #define GGM_UNPERMUTE_BACKWARD_TENSORS_INIT \
-  {(uint32_t)sizeof(ggm_unpermute_backward_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+  { (uint32_t)sizeof(ggm_unpermute_backward_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* Outputs may not overlap inputs, each other or the workspace. Since 0.1. */
 GGM_API ggm_status_t ggm_permute_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem, size_t* bytes);
-GGM_API ggm_status_t ggm_permute(ggm_handle_t handle, const ggm_permute_problem_t* problem, const ggm_permute_tensors_t* tensors,
-                                 GGM_DEV void* workspace, size_t workspace_bytes, ggm_stream_t stream);
+GGM_API ggm_status_t ggm_permute(ggm_handle_t handle, const ggm_permute_problem_t* problem,
+                                 const ggm_permute_tensors_t* tensors, GGM_DEV void* workspace, size_t workspace_bytes,
+                                 ggm_stream_t stream);
 GGM_API ggm_status_t ggm_unpermute_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem, size_t* bytes);
-GGM_API ggm_status_t ggm_unpermute(ggm_handle_t handle, const ggm_permute_problem_t* problem, const ggm_permute_tensors_t* tensors,
-                                   GGM_DEV void* workspace, size_t workspace_bytes, ggm_stream_t stream);
+GGM_API ggm_status_t ggm_unpermute(ggm_handle_t handle, const ggm_permute_problem_t* problem,
+                                   const ggm_permute_tensors_t* tensors, GGM_DEV void* workspace, size_t workspace_bytes,
+                                   ggm_stream_t stream);
 GGM_API ggm_status_t ggm_unpermute_backward_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem,
                                                            size_t* bytes);
 GGM_API ggm_status_t ggm_unpermute_backward(ggm_handle_t handle, const ggm_permute_problem_t* problem,
@@ -453,21 +455,26 @@ GGM_API ggm_status_t ggm_unpermute_backward(ggm_handle_t handle, const ggm_permu
 /* ================================================================================================================
  * 6. GROUPED_GEMM: the products of all groups in one call
  *
- *     D_e = alpha * A_e @ B_e + beta * C_e            alpha*sum and beta*C each rounded to float32, their sum rounded once to d_type
+ *     D_e = alpha * A_e @ B_e + beta * C_e
  *
- *   layout       A                      B                              C, D
- *   CONTIGUOUS   [m, k], lda            [groups, n, k] or [groups, k, n]  [m, n]        rows of a group follow each other (or row_group)
- *   MASKED       [groups, m, k]         the same                       [groups, m, n]   the first group_sizes[e] rows of each group count
- *   VARIABLE_K   [k, m], lda            [k, n], ldb                    [groups, m, n]   D_e = A_e^T @ B_e over the rows of group e
+ * alpha*sum and beta*C are each rounded to float32, their sum once to d_type.
+ *
+ *   layout       A                B                                    C, D
+ *   CONTIGUOUS   [m, k]           [groups, n, k] or [groups, k, n]     [m, n]
+ *                rows of a group follow each other, or row_group names the group of each row
+ *   MASKED       [groups, m, k]   [groups, n, k] or [groups, k, n]     [groups, m, n]
+ *                the first group_sizes[e] rows of each group count
+ *   VARIABLE_K   [k, m]           [k, n]                               [groups, m, n]
+ *                D_e = A_e^T @ B_e over the rows of group e
  *
  * m of CONTIGUOUS, m of MASKED and k of VARIABLE_K are the bounds known to the host; sizes live on the device. B is read as
  * [n,k] (b_order NK) or [k,n] (b_order KN). Groups are given by group_form. MASKED takes SIZES only.
  * Sizes that are negative or reach beyond the rows are clamped (GGM_FAULT_SIZE_CLAMPED, one a group); OFFSETS and ENDS are made
  * monotone (GGM_FAULT_BAD_ROUTING, one an entry changed); row_group entries outside -1..groups-1 are treated as -1
  * (GGM_FAULT_BAD_ID). Groups of STARTS_SIZES that overlap each other give undefined values in the rows they share.
- * Unused rows of D (of no group; beyond a masked group's size) become +0.0, or stay with GGM_FLAG_KEEP_UNUSED_ROWS or beta != 0.
- * A group with k = 0 gives beta*C, so +0.0 with beta = 0. With beta = 0 neither C nor D is read. With VARIABLE_K rows of one group are
- * added ascending.
+ * Unused rows of D (of no group; beyond a masked group's size) become +0.0, or stay with GGM_FLAG_KEEP_UNUSED_ROWS or beta !=
+ * 0. The sum of a group with k = 0 is +0.0 whatever alpha is, so D = 0 + beta*C. With beta = 0 neither C nor D is read. With
+ * VARIABLE_K rows of one group are added ascending.
  * ============================================================================================================== */
 
 typedef struct ggm_grouped_gemm_problem {
@@ -496,24 +503,28 @@ typedef struct ggm_grouped_gemm_problem {
   int32_t sm_limit;     /* multiprocessors the call may use, 0: all */
 } ggm_grouped_gemm_problem_t;
 
-#define GGM_GROUPED_GEMM_PROBLEM_INIT \
-  {(uint32_t)sizeof(ggm_grouped_gemm_problem_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define GGM_GROUPED_GEMM_PROBLEM_INIT                                                                                         \
+  {                                                                                                                           \
+    (uint32_t)sizeof(ggm_grouped_gemm_problem_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0                                                                                                                     \
+  }
 
 typedef struct ggm_grouped_gemm_tensors {
-  uint32_t struct_size; /* sizeof(ggm_grouped_gemm_tensors_t) */
-  uint32_t reserved;    /* 0 */
+  uint32_t struct_size;              /* sizeof(ggm_grouped_gemm_tensors_t) */
+  uint32_t reserved;                 /* 0 */
   GGM_DEV const void* group_sizes;   /* in of index_type; SIZES, STARTS_SIZES, MASKED: [groups]; else NULL */
   GGM_DEV const void* group_offsets; /* in of index_type; OFFSETS: [groups+1]; ENDS, STARTS_SIZES: [groups]; else NULL */
   GGM_DEV const void* row_group;     /* in of index_type; ROW_GROUP: [rows]; else NULL */
   GGM_DEV const void* a;             /* in of a_type */
   GGM_DEV const void* b;             /* in of b_type */
-  GGM_DEV const void* c;             /* in of c_type; may be d itself (same type, leading dimension and stride); NULL exactly when c_type is 0 */
-  GGM_DEV void* d;                   /* out of d_type; may not overlap a or b */
-  GGM_DEV uint32_t* faults;          /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
+  GGM_DEV const void*
+      c;           /* in of c_type; may be d itself (same type, leading dimension and stride); NULL exactly when c_type is 0 */
+  GGM_DEV void* d; /* out of d_type; may not overlap a or b */
+  GGM_DEV uint32_t* faults; /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
 } ggm_grouped_gemm_tensors_t;
 
 #define GGM_GROUPED_GEMM_TENSORS_INIT \
-  {(uint32_t)sizeof(ggm_grouped_gemm_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+  { (uint32_t)sizeof(ggm_grouped_gemm_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* Since 0.1. */
 GGM_API ggm_status_t ggm_grouped_gemm_workspace_size(ggm_handle_t handle, const ggm_grouped_gemm_problem_t* problem,
@@ -525,7 +536,9 @@ GGM_API ggm_status_t ggm_grouped_gemm(ggm_handle_t handle, const ggm_grouped_gem
 /* ================================================================================================================
  * 7. GROUPED_GEMM_ARRAY: fully general groups
  *
- *     D_i = alpha * op(A_i) @ op(B_i) + beta * C_i        A_i [M,K] (a_order MK) or [K,M] (KM), B_i [N,K] (NK) or [K,N] (KN), C_i, D_i [M,N]
+ *     D_i = alpha * op(A_i) @ op(B_i) + beta * C_i
+ *
+ * A_i is [M,K] (a_order MK) or [K,M] (KM), B_i [N,K] (b_order NK) or [K,N] (KN), C_i and D_i are [M,N].
  *
  * Sizes, leading dimensions and pointers are device arrays, so nothing of a group is known to the host but the bounds. A size
  * that is negative or above its bound is clamped (GGM_FAULT_SIZE_CLAMPED, one a group). A group with M = 0 or N = 0 is
@@ -534,31 +547,31 @@ GGM_API ggm_status_t ggm_grouped_gemm(ggm_handle_t handle, const ggm_grouped_gem
  * ============================================================================================================== */
 
 typedef struct ggm_grouped_gemm_array_problem {
-  uint32_t struct_size; /* sizeof(ggm_grouped_gemm_array_problem_t) */
-  uint32_t flags;       /* GGM_FLAG_ALPHA */
-  int64_t groups;       /* 0 .. GGM_MAX_GROUPS */
+  uint32_t struct_size;        /* sizeof(ggm_grouped_gemm_array_problem_t) */
+  uint32_t flags;              /* GGM_FLAG_ALPHA */
+  int64_t groups;              /* 0 .. GGM_MAX_GROUPS */
   int64_t max_m, max_n, max_k; /* bounds of the device sizes, 0 .. 2^31-1 */
-  double alpha;         /* used with GGM_FLAG_ALPHA only, else must be 0 */
-  double beta;          /* 0: C is not read */
-  int32_t index_type;   /* GGM_INDEX_*, type of m, n, k and the leading dimensions; 0: int32 */
-  int32_t a_order;      /* GGM_ORDER_MK or KM, required */
-  int32_t b_order;      /* GGM_ORDER_NK or KN, required */
-  int32_t a_type, b_type; /* GGM_TYPE_*, required, equal in this version */
-  int32_t c_type;       /* 0: no C; required with beta != 0 */
-  int32_t d_type;       /* 0: a_type; a_type, or float32 with 16-bit inputs */
-  int32_t compute_type; /* GGM_COMPUTE_* */
+  double alpha;                /* used with GGM_FLAG_ALPHA only, else must be 0 */
+  double beta;                 /* 0: C is not read */
+  int32_t index_type;          /* GGM_INDEX_*, type of m, n, k and the leading dimensions; 0: int32 */
+  int32_t a_order;             /* GGM_ORDER_MK or KM, required */
+  int32_t b_order;             /* GGM_ORDER_NK or KN, required */
+  int32_t a_type, b_type;      /* GGM_TYPE_*, required, equal in this version */
+  int32_t c_type;              /* 0: no C; required with beta != 0 */
+  int32_t d_type;              /* 0: a_type; a_type, or float32 with 16-bit inputs */
+  int32_t compute_type;        /* GGM_COMPUTE_* */
   int32_t min_alignment; /* bytes that all pointers and leading dimensions keep: 0 (of the element) or a power of two up to 256.
                             A group that does not keep it, or whose pointer is not aligned to its element, is skipped and
                             counted (GGM_FAULT_MISALIGNED_GROUP): its D stays as it was */
-  int32_t sm_limit;     /* multiprocessors the call may use, 0: all */
+  int32_t sm_limit;      /* multiprocessors the call may use, 0: all */
 } ggm_grouped_gemm_array_problem_t;
 
 #define GGM_GROUPED_GEMM_ARRAY_PROBLEM_INIT \
-  {(uint32_t)sizeof(ggm_grouped_gemm_array_problem_t), 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  { (uint32_t)sizeof(ggm_grouped_gemm_array_problem_t), 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct ggm_grouped_gemm_array_tensors {
-  uint32_t struct_size; /* sizeof(ggm_grouped_gemm_array_tensors_t) */
-  uint32_t reserved;    /* 0 */
+  uint32_t struct_size;    /* sizeof(ggm_grouped_gemm_array_tensors_t) */
+  uint32_t reserved;       /* 0 */
   GGM_DEV const void* m;   /* in [groups] of index_type; NULL: max_m for every group */
   GGM_DEV const void* n;   /* in [groups]; NULL: max_n */
   GGM_DEV const void* k;   /* in [groups]; NULL: max_k */
@@ -573,8 +586,11 @@ typedef struct ggm_grouped_gemm_array_tensors {
   GGM_DEV uint32_t* faults;     /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
 } ggm_grouped_gemm_array_tensors_t;
 
-#define GGM_GROUPED_GEMM_ARRAY_TENSORS_INIT \
-  {(uint32_t)sizeof(ggm_grouped_gemm_array_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define GGM_GROUPED_GEMM_ARRAY_TENSORS_INIT                                                                                  \
+  {                                                                                                                          \
+    (uint32_t)sizeof(ggm_grouped_gemm_array_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+        NULL                                                                                                                 \
+  }
 
 /* Since 0.1. */
 GGM_API ggm_status_t ggm_grouped_gemm_array_workspace_size(ggm_handle_t handle, const ggm_grouped_gemm_array_problem_t* problem,
@@ -588,126 +604,136 @@ GGM_API ggm_status_t ggm_grouped_gemm_array(ggm_handle_t handle, const ggm_group
  *
  * Forward.  For the row r of slot (t,j) with local expert e:
  *
- *     p[r] = round_to(product_type, x[t] @ W_e^T + bias_e)       sum over in_features ascending in float32, bias added in float32
- *     y[t] = sum_r  w[t,j] * p[r]                                each w*p rounded to float32, float32 sum in ascending order of
- *                                                                rows (experts, then slots), one final rounding to y_type
+ *     p[r] = round_to(product_type, x[t] @ W_e^T + bias_e)
+ *     y[t] = sum_r  w[t,j] * p[r]
+ *
+ * The inner sum runs over in_features ascending in float32, and the bias is added in float32. Each w*p is rounded to float32;
+ * they are added in float32 in ascending order of rows (experts, then slots), with one final rounding to y_type.
  *
  * The sum starts at the first product, or at the old y with GGM_FLAG_ADD_TO_Y. Without routing weights nothing is multiplied.
- * w = 0 is a real factor (0 * NaN is NaN, its gradient is true); -1 is the way to drop a slot. A token below num_tokens without a row
- * gets +0.0. output_rows GROUPED stores y[r] = round_to(y_type, w*p[r]) in sorted order instead; input_rows GROUPED reads x[r].
- * So an activation of the caller's own fits between two calls: tokens -> grouped without weights, then grouped -> tokens with them.
+ * w = 0 is a real factor (0 * NaN is NaN, its gradient is true); -1 is the way to drop a slot. A token below num_tokens without
+ * a row gets +0.0. output_rows GROUPED stores y[r] = round_to(y_type, w*p[r]) in sorted order instead; input_rows GROUPED reads
+ * x[r]. So an activation of the caller's own fits between two calls: tokens -> grouped without weights, then grouped -> tokens
+ * with them.
  *
  * Backward, from dy (shaped as y), each part if its bit of `gradients` is set:
  *
- *     q[r] = dy[r] @ W_e                                         float32 sum over out_features ascending (dy[r]: dy[t], or dy[r] when grouped)
- *     dx[t] = sum_r w * round_to(product_type of dx, q[r])       as the forward's sum; dx[r] = round(w * q) when x is grouped
- *     d_weight_e = sum_r round_to(x_type, w * dy[r]) (x) x[r]    rows ascending in float32, one rounding; shaped and ordered as weight
- *     d_bias_e = sum_r round_to(x_type, w * dy[r])               rows ascending in float32, one rounding
- *     d_routing_weights[t,j] = <q[r], x[r]> + <dy[r], bias_e>    float32, from unrounded q; 0 at slots without a row
+ *     q[r] = dy[r] @ W_e                                         dy[r] is dy[t], or row r of a grouped dy
+ *     dx[t] = sum_r  w[t,j] * round_to(product_type, q[r])       row by row, dx[r], when x is grouped
+ *     d_weight_e = sum_r  round_to(x_type, w[t,j] * dy[r]) (x) x[r]
+ *     d_bias_e = sum_r  round_to(x_type, w[t,j] * dy[r])
+ *     d_routing_weights[t,j] = <q[r], x[r]> + <dy[r], bias_e>    q as it is summed, not rounded; 0 at slots without a row
+ *
+ * q sums over out_features ascending in float32, dx as the forward sums y. d_weight (shaped and ordered as weight) and d_bias
+ * add their rows ascending in float32 and round once. d_routing_weights is float32.
  *
  * product_type 0 is y_type in the forward and dx_type in the backward; float32 asks for unrounded products in both.
- * Inner products <u,v> over n columns: for each block of 64 columns and each l = 0..3 the float32 terms u*v of columns 64c + 8b + 2l + i
- * (b = 0..7, then i = 0..1; fused multiply-add, from 0), then block = (s0 + s1) + (s2 + s3); blocks are added in
- * ascending order, <q,x> first, then <dy,bias> added as one number. float64 problems do all of this in float64 and round d_routing_weights last.
- * d_weight and d_bias of an expert without rows are +0.0, or untouched when accumulating; accumulating adds the old value to
- * the finished float32 sum and rounds once. dx, d_weight and the rest may be asked for in one call or several, with the same bits.
- * Nothing is saved by the forward: ggm_route rebuilds the routing arrays bit for bit from the ids.
+ * Inner products <u,v> over n columns: for each block of 64 columns and each l = 0..3 the float32 terms u*v of columns 64c + 8b
+ * + 2l + i (b = 0..7, then i = 0..1; fused multiply-add, from 0), then block = (s0 + s1) + (s2 + s3); blocks are added in
+ * ascending order, <q,x> first, then <dy,bias> added as one number. float64 problems do all of this in float64 and round
+ * d_routing_weights last. d_weight and d_bias of an expert without rows are +0.0, or untouched when accumulating; accumulating
+ * adds the old value to the finished float32 sum and rounds once. dx, d_weight and the rest may be asked for in one call or
+ * several, with the same bits. Nothing is saved by the forward: ggm_route rebuilds the routing arrays bit for bit from the ids.
  *
- * Routing.  With id_type the call routes by itself (ids; expert_map) and group_offsets, row_assignment, assignment_row are NULL. With id_type 0
- * the caller gives those three arrays, untrusted as in section 5; ids and expert_map are NULL then.
+ * Routing.  With id_type the call routes by itself (ids; expert_map) and group_offsets, row_assignment, assignment_row are
+ * NULL. With id_type 0 the caller gives those three arrays, untrusted as in section 5; ids and expert_map are NULL then.
  * ============================================================================================================== */
 
 typedef struct ggm_moe_problem {
-  uint32_t struct_size;  /* sizeof(ggm_moe_problem_t) */
-  uint32_t flags;        /* GGM_FLAG_KEEP_UNUSED_ROWS, GGM_FLAG_ADD_TO_Y, _DX, _DWEIGHT, _DBIAS */
-  int64_t tokens;        /* T >= 0; T*top_k <= GGM_MAX_ROWS */
-  int64_t top_k;         /* 1 .. GGM_MAX_TOP_K */
-  int64_t experts;       /* local experts, 1 .. GGM_MAX_EXPERTS */
-  int64_t experts_total; /* as in ggm_route_problem_t; 0 when the arrays are given */
-  int64_t first_expert;  /* as in ggm_route_problem_t; 0 when the arrays are given */
-  int64_t max_rows;      /* as in ggm_route_problem_t */
-  int64_t ids_ld;        /* 0: top_k; must be 0 when the arrays are given */
-  int64_t routing_weights_ld; /* 0: top_k */
-  int64_t in_features;   /* K, 0 .. 2^31-1 */
-  int64_t out_features;  /* N, 0 .. 2^31-1 */
-  int64_t x_ld;          /* 0: in_features */
-  int64_t y_ld;          /* 0: out_features */
-  int64_t weight_ld;     /* 0: packed (in_features for NK, out_features for KN) */
-  int64_t weight_stride; /* 0: packed; GGM_STRIDE_SHARED */
-  int64_t bias_stride;   /* 0: out_features; GGM_STRIDE_SHARED */
-  int64_t dy_ld;         /* 0: out_features */
-  int64_t dx_ld;         /* 0: in_features */
-  int64_t d_weight_ld;   /* 0: packed */
-  int64_t d_weight_stride; /* 0: packed */
-  int64_t d_bias_stride; /* 0: out_features */
-  int32_t id_type;       /* GGM_INDEX_*; 0: the routing arrays are given */
+  uint32_t struct_size;        /* sizeof(ggm_moe_problem_t) */
+  uint32_t flags;              /* GGM_FLAG_KEEP_UNUSED_ROWS, GGM_FLAG_ADD_TO_Y, _DX, _DWEIGHT, _DBIAS */
+  int64_t tokens;              /* T >= 0; T*top_k <= GGM_MAX_ROWS */
+  int64_t top_k;               /* 1 .. GGM_MAX_TOP_K */
+  int64_t experts;             /* local experts, 1 .. GGM_MAX_EXPERTS */
+  int64_t experts_total;       /* as in ggm_route_problem_t; 0 when the arrays are given */
+  int64_t first_expert;        /* as in ggm_route_problem_t; 0 when the arrays are given */
+  int64_t max_rows;            /* as in ggm_route_problem_t */
+  int64_t ids_ld;              /* 0: top_k; must be 0 when the arrays are given */
+  int64_t routing_weights_ld;  /* 0: top_k */
+  int64_t in_features;         /* K, 0 .. 2^31-1 */
+  int64_t out_features;        /* N, 0 .. 2^31-1 */
+  int64_t x_ld;                /* 0: in_features */
+  int64_t y_ld;                /* 0: out_features */
+  int64_t weight_ld;           /* 0: packed (in_features for NK, out_features for KN) */
+  int64_t weight_stride;       /* 0: packed; GGM_STRIDE_SHARED */
+  int64_t bias_stride;         /* 0: out_features; GGM_STRIDE_SHARED */
+  int64_t dy_ld;               /* 0: out_features */
+  int64_t dx_ld;               /* 0: in_features */
+  int64_t d_weight_ld;         /* 0: packed */
+  int64_t d_weight_stride;     /* 0: packed */
+  int64_t d_bias_stride;       /* 0: out_features */
+  int32_t id_type;             /* GGM_INDEX_*; 0: the routing arrays are given */
   int32_t routing_weight_type; /* 0: no factor; float32, bfloat16, float16, or float64 with float64 tensors */
-  int32_t x_type;        /* GGM_TYPE_*, required */
-  int32_t weight_type;   /* GGM_TYPE_*, required; equal to x_type in this version */
-  int32_t bias_type;     /* 0: no bias; float32 or x_type */
-  int32_t y_type;        /* 0: x_type; x_type, or float32 with 16-bit x */
-  int32_t product_type;  /* 0: the type of the combined result; or float32 (float64 with float64) */
-  int32_t compute_type;  /* GGM_COMPUTE_* */
-  int32_t weight_order;  /* GGM_ORDER_NK [E,N,K] or KN [E,K,N], required */
-  int32_t input_rows;    /* GGM_ROWS_*: x and dx are [tokens,K] or [max_rows,K] */
-  int32_t output_rows;   /* GGM_ROWS_*: y and dy are [tokens,N] or [max_rows,N] */
-  int32_t combine;       /* GGM_COMBINE_* */
-  int32_t sm_limit;      /* multiprocessors the call may use, 0: all */
-  int32_t gradients;     /* GGM_GRADIENT_* bits; at least one for the backward; ignored by the forward */
-  int32_t dy_type;       /* 0: y_type; in this version it must be x_type: float32 dy of 16-bit x is refused */
-  int32_t dx_type;       /* 0: x_type; x_type, or float32 with 16-bit x */
-  int32_t d_weight_type; /* 0: weight_type; weight_type, or float32 with 16-bit weights */
-  int32_t d_bias_type;   /* 0: bias_type; x_type or float32 */
+  int32_t x_type;              /* GGM_TYPE_*, required */
+  int32_t weight_type;         /* GGM_TYPE_*, required; equal to x_type in this version */
+  int32_t bias_type;           /* 0: no bias; float32 or x_type */
+  int32_t y_type;              /* 0: x_type; x_type, or float32 with 16-bit x */
+  int32_t product_type;        /* 0: the type of the combined result; or float32 (float64 with float64) */
+  int32_t compute_type;        /* GGM_COMPUTE_* */
+  int32_t weight_order;        /* GGM_ORDER_NK [E,N,K] or KN [E,K,N], required */
+  int32_t input_rows;          /* GGM_ROWS_*: x and dx are [tokens,K] or [max_rows,K] */
+  int32_t output_rows;         /* GGM_ROWS_*: y and dy are [tokens,N] or [max_rows,N] */
+  int32_t combine;             /* GGM_COMBINE_* */
+  int32_t sm_limit;            /* multiprocessors the call may use, 0: all */
+  int32_t gradients;           /* GGM_GRADIENT_* bits; at least one for the backward; the forward computes none of them */
+  int32_t dy_type;             /* 0: y_type; in this version it must be x_type: float32 dy of 16-bit x is refused */
+  int32_t dx_type;             /* 0: x_type; x_type, or float32 with 16-bit x */
+  int32_t d_weight_type;       /* 0: weight_type; weight_type, or float32 with 16-bit weights */
+  int32_t d_bias_type;         /* 0: bias_type; x_type or float32 */
 } ggm_moe_problem_t;
 
-#define GGM_MOE_PROBLEM_INIT \
-  {(uint32_t)sizeof(ggm_moe_problem_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define GGM_MOE_PROBLEM_INIT                                                                                                 \
+  {                                                                                                                          \
+    (uint32_t)sizeof(ggm_moe_problem_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                                      \
+  }
 
 typedef struct ggm_moe_forward_tensors {
-  uint32_t struct_size; /* sizeof(ggm_moe_forward_tensors_t) */
-  uint32_t reserved;    /* 0 */
-  GGM_DEV const void* ids;                /* in [tokens, top_k] of id_type; NULL exactly when that is 0 */
-  GGM_DEV const int32_t* expert_map;      /* in [experts_total]; NULL: by first_expert */
-  GGM_DEV const int32_t* group_offsets;   /* in [experts+1]; NULL exactly when ids are given */
-  GGM_DEV const int32_t* row_assignment;  /* in [max_rows] */
-  GGM_DEV const int32_t* assignment_row;  /* in [tokens*top_k] */
-  GGM_DEV const void* routing_weights;    /* in [tokens, top_k]; NULL exactly when routing_weight_type is 0 */
-  GGM_DEV const void* x;                  /* in [tokens, K] or [max_rows, K] */
-  GGM_DEV const void* weight;             /* in [experts, N, K] or [experts, K, N] */
-  GGM_DEV const void* bias;               /* in [experts, N]; NULL exactly when bias_type is 0 */
-  GGM_DEV void* y;                        /* out [tokens, N] or [max_rows, N] */
-  GGM_DEV const int32_t* num_tokens;      /* in [1]; NULL: tokens */
-  GGM_DEV uint32_t* faults;               /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
+  uint32_t struct_size;                  /* sizeof(ggm_moe_forward_tensors_t) */
+  uint32_t reserved;                     /* 0 */
+  GGM_DEV const void* ids;               /* in [tokens, top_k] of id_type; NULL exactly when that is 0 */
+  GGM_DEV const int32_t* expert_map;     /* in [experts_total]; NULL: by first_expert */
+  GGM_DEV const int32_t* group_offsets;  /* in [experts+1]; NULL exactly when ids are given */
+  GGM_DEV const int32_t* row_assignment; /* in [max_rows] */
+  GGM_DEV const int32_t* assignment_row; /* in [tokens*top_k] */
+  GGM_DEV const void* routing_weights;   /* in [tokens, top_k]; NULL exactly when routing_weight_type is 0 */
+  GGM_DEV const void* x;                 /* in [tokens, K] or [max_rows, K] */
+  GGM_DEV const void* weight;            /* in [experts, N, K] or [experts, K, N] */
+  GGM_DEV const void* bias;              /* in [experts, N]; NULL exactly when bias_type is 0 */
+  GGM_DEV void* y;                       /* out [tokens, N] or [max_rows, N] */
+  GGM_DEV const int32_t* num_tokens;     /* in [1]; NULL: tokens */
+  GGM_DEV uint32_t* faults;              /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
 } ggm_moe_forward_tensors_t;
 
 #define GGM_MOE_FORWARD_TENSORS_INIT \
-  {(uint32_t)sizeof(ggm_moe_forward_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+  { (uint32_t)sizeof(ggm_moe_forward_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 typedef struct ggm_moe_backward_tensors {
-  uint32_t struct_size; /* sizeof(ggm_moe_backward_tensors_t) */
-  uint32_t reserved;    /* 0 */
-  GGM_DEV const void* ids;                /* in, as in the forward */
-  GGM_DEV const int32_t* expert_map;      /* in */
-  GGM_DEV const int32_t* group_offsets;   /* in */
-  GGM_DEV const int32_t* row_assignment;  /* in */
-  GGM_DEV const int32_t* assignment_row;  /* in */
-  GGM_DEV const void* routing_weights;    /* in */
-  GGM_DEV const void* x;                  /* in [tokens, K] or [max_rows, K]; needed by d_weight and d_routing_weights, else may be NULL */
-  GGM_DEV const void* weight;             /* in; needed by dx and d_routing_weights, else may be NULL */
-  GGM_DEV const void* bias;               /* in [experts, N]; needed by d_routing_weights when bias_type is set, else may be NULL */
-  GGM_DEV const void* dy;                 /* in [tokens, N] or [max_rows, N] of dy_type */
-  GGM_DEV void* dx;                       /* out [tokens, K] or [max_rows, K]; given exactly with GGM_GRADIENT_X */
-  GGM_DEV void* d_weight;                 /* out, shaped as weight; given exactly with GGM_GRADIENT_WEIGHT */
-  GGM_DEV void* d_bias;                   /* out [experts, N]; given exactly with GGM_GRADIENT_BIAS */
-  GGM_DEV float* d_routing_weights;       /* out [tokens, top_k] packed; given exactly with GGM_GRADIENT_ROUTING_WEIGHTS */
-  GGM_DEV const int32_t* num_tokens;      /* in [1]; NULL: tokens */
-  GGM_DEV uint32_t* faults;               /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
+  uint32_t struct_size;                  /* sizeof(ggm_moe_backward_tensors_t) */
+  uint32_t reserved;                     /* 0 */
+  GGM_DEV const void* ids;               /* in, as in the forward */
+  GGM_DEV const int32_t* expert_map;     /* in */
+  GGM_DEV const int32_t* group_offsets;  /* in */
+  GGM_DEV const int32_t* row_assignment; /* in */
+  GGM_DEV const int32_t* assignment_row; /* in */
+  GGM_DEV const void* routing_weights;   /* in */
+  GGM_DEV const void* x;      /* in [tokens, K] or [max_rows, K]; needed by d_weight and d_routing_weights, else may be NULL */
+  GGM_DEV const void* weight; /* in; needed by dx and d_routing_weights, else may be NULL */
+  GGM_DEV const void* bias;   /* in [experts, N]; needed by d_routing_weights when bias_type is set, else may be NULL */
+  GGM_DEV const void* dy;     /* in [tokens, N] or [max_rows, N] of dy_type */
+  GGM_DEV void* dx;           /* out [tokens, K] or [max_rows, K]; given exactly with GGM_GRADIENT_X */
+  GGM_DEV void* d_weight;     /* out, shaped as weight; given exactly with GGM_GRADIENT_WEIGHT */
+  GGM_DEV void* d_bias;       /* out [experts, N]; given exactly with GGM_GRADIENT_BIAS */
+  GGM_DEV float* d_routing_weights;  /* out [tokens, top_k] packed; given exactly with GGM_GRADIENT_ROUTING_WEIGHTS */
+  GGM_DEV const int32_t* num_tokens; /* in [1]; NULL: tokens */
+  GGM_DEV uint32_t* faults;          /* in/out [GGM_FAULT_WORDS]; NULL: not counted */
 } ggm_moe_backward_tensors_t;
 
-#define GGM_MOE_BACKWARD_TENSORS_INIT \
-  {(uint32_t)sizeof(ggm_moe_backward_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
-   NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define GGM_MOE_BACKWARD_TENSORS_INIT                                                                                        \
+  {                                                                                                                          \
+    (uint32_t)sizeof(ggm_moe_backward_tensors_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+        NULL, NULL, NULL, NULL                                                                                               \
+  }
 
 /* One problem struct serves both: fill it once. Outputs may not overlap inputs, each other or the workspace. Since 0.1. */
 GGM_API ggm_status_t ggm_moe_forward_workspace_size(ggm_handle_t handle, const ggm_moe_problem_t* problem, size_t* bytes);
@@ -716,8 +742,8 @@ GGM_API ggm_status_t ggm_moe_forward(ggm_handle_t handle, const ggm_moe_problem_
                                      ggm_stream_t stream);
 GGM_API ggm_status_t ggm_moe_backward_workspace_size(ggm_handle_t handle, const ggm_moe_problem_t* problem, size_t* bytes);
 GGM_API ggm_status_t ggm_moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* problem,
-                                      const ggm_moe_backward_tensors_t* tensors, GGM_DEV void* workspace, size_t workspace_bytes,
-                                      ggm_stream_t stream);
+                                      const ggm_moe_backward_tensors_t* tensors, GGM_DEV void* workspace,
+                                      size_t workspace_bytes, ggm_stream_t stream);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -6,8 +6,8 @@
 
 namespace ggm::cuda {
 
-// Fills `device` from the CUDA ordinal (-1: the calling thread's current device). GGM_STATUS_UNSUPPORTED_DEVICE without a driver,
-// without that device, or below capability 8.0; GGM_STATUS_UNSUPPORTED when kernel_family cannot run on it.
+// Fills `device` from the CUDA ordinal (-1: the calling thread's current device). GGM_STATUS_UNSUPPORTED_DEVICE without a
+// driver, without that device, or below capability 8.0; GGM_STATUS_UNSUPPORTED when kernel_family cannot run on it.
 ggm_status_t describe_device(std::int32_t kernel_family, int ordinal, Device* device);
 
 // Loads every kernel for that device and checks the bound on the sort's scratch. The object lives in `storage`

@@ -42,11 +42,16 @@ void run_dx(const BackwardCall& c) {
   p.x_ld = problem.x_ld;
   p.x_grouped = problem.input_grouped;
   const bool wanted = problem.wants(GGM_GRADIENT_X);
-  const CombinedOutput dx{c.tensors.dx, problem.dx_type,
-                          // A grouped dx is round(w * q) of the unrounded product.
-                          problem.input_grouped ? Type::none : problem.backward_product_type, problem.dx_ld,
-                          problem.input_grouped, c.plan.ordered, problem.add_to_dx, problem.keep_unused_rows,
-                          c.plan.products.at<void>(c.workspace), c.plan.sums.at<void>(c.workspace)};
+  const CombinedOutput dx{c.tensors.dx,
+                          problem.dx_type,
+                          problem.backward_product_type,
+                          problem.dx_ld,
+                          problem.input_grouped,
+                          c.plan.ordered,
+                          problem.add_to_dx,
+                          problem.keep_unused_rows,
+                          c.plan.products.at<void>(c.workspace),
+                          c.plan.sums.at<void>(c.workspace)};
   if (wanted) set_output(dx, &p);
   run_row_product<T>(c.engine, c.rows, p);
   if (wanted) combine_products<T>(c.engine, c.rows, dx, p);

@@ -38,8 +38,8 @@ void run_product_tile(const Family& family, const Product& product, const StoreE
   multiply_tile(family, product.a, product.b, tile, product.k, scratch);
   const T alpha = static_cast<T>(epilogue.alpha), beta = static_cast<T>(epilogue.beta);
   const bool use_beta = epilogue.beta != 0;
-  // An empty sum alone is +0 whatever the sign of alpha.
-  const bool use_alpha = epilogue.alpha != 1 && (product.k > 0 || use_beta);
+  // An empty sum is +0 whatever the sign of alpha.
+  const bool use_alpha = epilogue.alpha != 1 && product.k > 0;
   T buffer[kRun];
   for (int i = 0; i < tile.rows; ++i) {
     T* row = scratch.tile + i * kHostBlocking.columns;

@@ -37,12 +37,13 @@ void permutations(const Handle& handle, std::int32_t type, std::int64_t tokens, 
   in.routing = route_reference(route_input(tokens, 2, 5, [](auto t, auto j) { return (3 * t + j) % 5; }));
   in.num_tokens = tokens;
   const std::int64_t rows = tokens * 2;
+  const std::int32_t weight_type = type == F64 ? F64 : F32;  // float64 tensors take float64 weights
   Scene scene(handle);
   Tensor& offsets = scene.input("group_offsets", kInt32, {1, 1, 6}).assign(in.routing.group_offsets);
   Tensor& assignment = scene.input("row_assignment", kInt32, {1, 1, rows}).assign(in.routing.row_assignment);
   Tensor& slots = scene.input("assignment_row", kInt32, {1, 1, rows}).assign(in.routing.assignment_row);
   Tensor& weights =
-      scene.input("routing_weights", F32, {1, tokens, 2}).fill([](auto, auto t, auto j) { return power_weight(t, j); });
+      scene.input("routing_weights", weight_type, {1, tokens, 2}).fill([](auto, auto t, auto j) { return power_weight(t, j); });
   Tensor& x = scene.input("tokens", type, {1, tokens, 48}).fill([](auto, auto t, auto c) { return P(t, c); });
   Tensor& sorted = scene.input("rows", type, {1, rows, 48}).fill([](auto, auto r, auto c) { return P2(r, c); });
   Tensor& out_rows = scene.output("rows out", type, {1, rows, 48});
@@ -60,7 +61,7 @@ void permutations(const Handle& handle, std::int32_t type, std::int64_t tokens, 
   scene.run_twice(as_called(op::permute, options), p, t);
   require_same(out_rows.values(), permute_reference(in), "permuted rows", 48);
 
-  p.routing_weight_type = F32;
+  p.routing_weight_type = weight_type;
   in.weights = weights.initial_values();
   t.routing_weights = weights.data();
   t.input = sorted.data();
@@ -91,7 +92,7 @@ void every_entry_point(const Handle& handle, cudaStreamCaptureMode mode) {
       INFO(name_of(type) << ", " << tokens << " tokens");
       const MoeCase moe = [&] {
         MoeCase made = integer_moe(type, tokens, 2, 5, 64, 48, ids);
-        made.routing_weight_type = F32;
+        made.routing_weight_type = type == F64 ? F64 : F32;
         return made;
       }();
       for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {

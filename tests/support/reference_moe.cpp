@@ -261,9 +261,7 @@ MoeGradients moe_backward_reference(const MoeInput& in, Rounding rounding, bool 
     if (p.gradients & GGM_GRADIENT_X) {
       const std::int32_t dx_type = p.dx_type ? p.dx_type : p.x_type;
       const bool grouped = p.input_rows == GGM_ROWS_GROUPED;
-      // Rows of a grouped dx are stored as round(w * q): there is no sum, so there is no product to round before it.
-      if (!grouped)
-        for (double& v : q) v = moe.math.store(p.product_type ? p.product_type : dx_type, v);
+      for (double& v : q) v = moe.math.store(p.product_type ? p.product_type : dx_type, v);
       rows_or_tokens(moe, grouped, moe.K, dx_type, GGM_FLAG_ADD_TO_DX, q, &out.dx);
     }
   }

@@ -86,8 +86,9 @@ struct Layer {
     if (*status == 0) *status = ggm_moe_backward(handle, &p, &b, workspace.get(), backward_bytes, nullptr);
     std::vector<char> all;
     const auto append = [&all](const auto& part) {
-      const char* bytes = reinterpret_cast<const char*>(part.data());
-      all.insert(all.end(), bytes, bytes + part.size() * sizeof(part[0]));
+      const std::size_t begin = all.size(), bytes = part.size() * sizeof(part[0]);
+      all.resize(begin + bytes);
+      std::memcpy(all.data() + begin, part.data(), bytes);
     };
     append(y), append(dx), append(dw), append(d_bias), append(d_weights);
     return all;
