@@ -227,9 +227,8 @@ def record(arguments):
     stages = arguments.only.split(",")
     say(f"{result['device']}, source {result['source_id']}, tests {result['tests_id']}, {result['library']}")
     if "tests" in stages:
-        result["gpu"] = tests_stage(build, arguments.jobs)
-        result.update({word: result["gpu"][word] for word in ("passed", "failed", "skipped")})
-        say(f"GPU tests: {counts(result['gpu']['tests'])}")
+        result.update(tests_stage(build, arguments.jobs))
+        say(f"GPU tests: {counts(result['tests'])}")
     if "jit" in stages:
         result["ptx_jit"] = jit_stage(build, arguments.jobs)
         say(f"from PTX: {counts(result['ptx_jit']['tests'])}")
@@ -243,7 +242,7 @@ def record(arguments):
     path = arguments.output or ROOT / "bench" / "results" / f"tests-{short}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    good = all(result.get(stage, {}).get("failed", 0) + result.get(stage, {}).get("skipped", 0) == 0 for stage in ("gpu", "ptx_jit"))
+    good = all(stage.get("failed", 0) + stage.get("skipped", 0) == 0 for stage in (result, result.get("ptx_jit", {})))
     good = good and all(result["sanitizers"][tool]["verdict"] == "clean" for tool in TOOLS if "sanitizers" in result)
     say(f"{'all passed' if good else 'FAILED'}; written to {path}")
     return 0 if good else 1
