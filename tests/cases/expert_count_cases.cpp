@@ -40,6 +40,24 @@ void many_experts(const Handle& handle) {
 }
 GGM_CASE_HOST_AND_GPU("BR-017 experts beyond 256 get their tokens", many_experts)
 
+// Slots beyond what one warp sorts, up to one for every expert; experts beyond one digit of the sort.
+void many_slots(const Handle& handle) {
+  struct Size {
+    std::int64_t tokens, top_k, experts;
+  };
+  for (const Size& size : {Size{2, 4096, 4096}, Size{40, 33, 64}, Size{64, 8, 4096}, Size{300, 2, 65536}}) {
+    const auto ids = [&size](auto t, auto j) { return (97 * t + 61 * j) % size.experts; };
+    require_route(handle, route_input(size.tokens, size.top_k, size.experts, ids));
+    MoeCase moe = integer_moe(F32, size.tokens, size.top_k, size.experts, 8, 8, ids);
+    for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
+      moe.combine = combine;
+      require_forward(handle, moe);
+      require_backward(handle, moe);
+    }
+  }
+}
+GGM_CASE_HOST_AND_GPU("BR-017 every expert in every slot and experts up to the limit", many_slots)
+
 void odd_expert_counts(const Handle& handle) {
   for (std::int64_t experts : {1, 2, 3, 5, 6, 7, 12, 24, 31, 33, 60, 63, 65, 72, 96, 127, 129, 160, 192, 288, 384}) {
     const std::int64_t top_k = std::min<std::int64_t>(3, experts);
