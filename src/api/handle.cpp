@@ -87,7 +87,7 @@ ggm_status_t create_cuda(const ggm_create_params_t& params, ggm_handle* handle) 
   handle->backend_storage = handle->allocator.allocate(handle->allocator.user, handle->backend_storage_bytes, 64);
   if (handle->backend_storage == nullptr)
     return fail(GGM_STATUS_OUT_OF_MEMORY, "the allocator gave no %zu bytes for the backend", handle->backend_storage_bytes);
-  return cuda::make_backend(handle->device, handle->log, handle->backend_storage, &handle->backend);
+  return cuda::make_backend(handle->device, handle->backend_storage, &handle->backend);
 #else
   (void)params;
   (void)handle;
@@ -98,7 +98,7 @@ ggm_status_t create_cuda(const ggm_create_params_t& params, ggm_handle* handle) 
 
 ggm_status_t create_host(const ggm_create_params_t& params, ggm_handle* handle) {
   GGM_TRY(host::describe_device(params.kernel_family, params.host_threads, &handle->device));
-  return host::make_backend(handle->device, handle->log, handle->allocator, &handle->backend);
+  return host::make_backend(handle->device, handle->allocator, &handle->backend);
 }
 
 // AUTO: CUDA where this build and this machine have it. A family pins its own backend.
@@ -141,7 +141,8 @@ ggm_status_t create(const ggm_create_params_t* user_params, ggm_handle_t* out) {
   apply_environment(&params);
 
   host::Allocator allocator{params.allocate, params.deallocate, params.allocator_user};
-  if (allocator.allocate == nullptr) allocator = {default_allocate, default_deallocate, nullptr};
+  if (allocator.allocate == nullptr || allocator.deallocate == nullptr)
+    allocator = {default_allocate, default_deallocate, nullptr};
   void* memory = allocator.allocate(allocator.user, sizeof(ggm_handle), alignof(ggm_handle) < 64 ? 64 : alignof(ggm_handle));
   if (memory == nullptr)
     return fail(GGM_STATUS_OUT_OF_MEMORY, "the allocator gave no %zu bytes for the handle", sizeof(ggm_handle));
@@ -182,8 +183,7 @@ ggm_status_t get_info(ggm_handle_t handle, ggm_info_t* info) {
 extern "C" {
 
 GGM_API ggm_status_t ggm_create(const ggm_create_params_t* params, ggm_handle_t* handle) {
-  const ggm_status_t status = ggm::api::guard("ggm_create", [&] { return ggm::api::create(params, handle); });
-  return status;
+  return ggm::api::guard("ggm_create", [&] { return ggm::api::create(params, handle); });
 }
 
 GGM_API ggm_status_t ggm_destroy(ggm_handle_t handle) {
