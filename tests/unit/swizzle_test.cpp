@@ -19,9 +19,12 @@ void check_rows() {
       REQUIRE(at >= 0);
       REQUIRE(at < chunks);
       places.insert(at);
-      // Fragment loads take the swizzle of row % 8 and add whole blocks of eight rows.
+      // Fragment loads take the swizzle of row % 8, add whole blocks of eight rows, and reach other chunks by an exclusive-or.
       REQUIRE(at == ggm::cuda::swizzled_chunk<chunks>(row % 8, chunk));
       REQUIRE(ggm::cuda::swizzled_offset<chunks>(row, chunk) == (row * chunks + at) * 16);
+      for (int other = 0; other < chunks; ++other)
+        REQUIRE(ggm::cuda::swizzled_offset<chunks>(row, chunk ^ other) ==
+                (ggm::cuda::swizzled_offset<chunks>(row, chunk) ^ other * 16));
     }
     REQUIRE(places.size() == chunks);  // a permutation of the row
   }
@@ -56,13 +59,13 @@ TEST_CASE("kernel table: what the kernels rely on", "[host]") {
     CHECK(row.tile_n == ggm::kTurnColumns);     // one turn counter a tile and token
     CHECK(row.tile_n % ggm::kDotColumns == 0);  // no partial sum over two tiles
     CHECK(shape.threads() <= 1024);
-    CHECK(row.tile_k <= shape.threads());  // one factor a thread when rows of K are scaled
-    CHECK(row.stages >= 1);
-    CHECK(row.shared_bytes <= 99 * 1024);  // capabilities 8.6, 8.9 and 12.x
+    CHECK(row.tile_k <= shape.threads());                                  // one factor a thread when rows of K are scaled
+    CHECK(row.stages >= (row.math == ggm::KernelMath::simple64 ? 1 : 3));  // a step is used, one arrives, one is issued
+    CHECK(row.shared_bytes <= 99 * 1024);                                  // capabilities 8.6, 8.9 and 12.x
     CHECK(row.blocks >= 1);
     CHECK(row.tile_m % row.warps_m == 0);
     CHECK(row.tile_n % row.warps_n == 0);
-    if (row.math == ggm::KernelMath::mma16) CHECK(row.tile_k % 16 == 0);
+    if (row.math == ggm::KernelMath::mma16) CHECK(row.tile_k % 32 == 0);  // whole pairs of k16 steps
     for (const ggm::GemmKernel& other : ggm::kGemmKernels)
       if (row.math == other.math && row.math == ggm::KernelMath::simt32)
         CHECK(row.tile_k == other.tile_k);  // the same padding of K

@@ -30,6 +30,7 @@ struct Epilogue {
   EpilogueKind kind = EpilogueKind::store;
 
   // v = acc;  if (bias) v = v + bias[g, j];  if (use_alpha) v = alpha * v  -- each step rounded to the accumulator type.
+  // Without a bias alpha is left out where the group's k is 0: that sum is +0, while alpha * 0 could be -0 or NaN.
   const void* bias = nullptr;
   std::int64_t bias_stride = 0;
   Type bias_type = Type::none;

@@ -41,25 +41,23 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
   constexpr int kColumns = shape.n / 32, kRows = shape.m / shape.warps();  // of a thread, its columns 32 apart
   extern __shared__ __align__(128) char raw[];
   auto& shared = *reinterpret_cast<Simple64Shared<kernel>*>(raw);
-  double* a_step = reinterpret_cast<double*>(shared.operands.a[0]);
-  double* b_step = reinterpret_cast<double*>(shared.operands.b[0]);
+  double* a_step = reinterpret_cast<double*>(shared.stages[0].a);
+  double* b_step = reinterpret_cast<double*>(shared.stages[0].b);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const bool a_contiguous = call.a_order == Order::inner_contiguous, b_contiguous = call.b_order == Order::inner_contiguous;
-  TileClaim<shape.m, shape.n> claim(call);
-  if (warp == 0) {
-    claim.claim();
-    claim.resolve(shared.tile[0]);
-  }
-  __syncthreads();
-  for (int current = 0; shared.tile[current].group >= 0; current ^= 1) {
-    const Tile& tile = shared.tile[current];
+  const TileClaim<shape.m, shape.n> claim(call);
+  for (;;) {
+    if (warp == 0) claim.next(shared.tile);
+    __syncthreads();
+    const Tile& tile = shared.tile;
+    if (tile.group < 0) break;
     const double* scale =
         call.scaled == GemmCall::Scale::none ? nullptr : reinterpret_cast<const double*>(call.scale) + tile.desc.first_row;
     const Operand a =
-        a_contiguous ? operand_a<Order::inner_contiguous>(call, tile, 8) : operand_a<Order::inner_strided>(call, tile, 8);
-    const Operand b = b_contiguous   ? operand_b<Order::inner_contiguous, Order::inner_contiguous>(call, tile, 8)
-                      : a_contiguous ? operand_b<Order::inner_contiguous, Order::inner_strided>(call, tile, 8)
-                                     : operand_b<Order::inner_strided, Order::inner_strided>(call, tile, 8);
+        a_contiguous ? operand_a<Order::inner_contiguous>(call, tile, 8, 0) : operand_a<Order::inner_strided>(call, tile, 8, 0);
+    const Operand b = b_contiguous   ? operand_b<Order::inner_contiguous, Order::inner_contiguous>(call, tile, 8, 0)
+                      : a_contiguous ? operand_b<Order::inner_contiguous, Order::inner_strided>(call, tile, 8, 0)
+                                     : operand_b<Order::inner_strided, Order::inner_strided>(call, tile, 8, 0);
     double sums[kRows][kColumns] = {};
     const int steps = static_cast<int>((tile.desc.k + std::int64_t{shape.k} - 1) / shape.k);
     for (int step = 0; step < steps; ++step) {
@@ -76,10 +74,6 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
             sums[i][j] =
                 __fma_rn(a_step[k * (shape.m + 1) + warp * kRows + i], b_step[k * (shape.n + 1) + lane + 32 * j], sums[i][j]);
       __syncthreads();
-    }
-    if (warp == 0) {
-      claim.claim();
-      claim.resolve(shared.tile[current ^ 1]);
     }
 #pragma unroll
     for (int i = 0; i < kRows; ++i)

@@ -3,72 +3,43 @@
 #pragma once
 
 #include "cuda/device/epilogue/epilogue.cuh"
-#include "cuda/device/load/scale_loader.cuh"
+#include "cuda/device/load/pipeline.cuh"
 #include "cuda/device/load/simt_loader.cuh"
 #include "cuda/device/mma/simt_tile.cuh"
-#include "cuda/device/shared_storage.cuh"
 
 namespace ggm::cuda {
 
 template <int kernel>
-using SimtShared = SharedStorage<kernel, 4, kSimtPad, float>;
+using SimtShared = PipelineShared<kernel, 4, kSimtPad>;
 
-// All steps of K of one tile; barriers as in mma_main_loop.
-template <int kernel, Order a_order, Order b_order>
-__device__ __forceinline__ void simt_main_loop(const GemmCall& call, const Tile& tile, SimtShared<kernel>& shared,
-                                               SimtTile<kernel>& thread_tile) {
+// All steps of K of one tile. The barrier of each stage lies before its last k, whose values are in registers by then.
+// `meanwhile` runs while the first copies are under way.
+template <bool fast, int kernel, Order a_order, Order b_order, typename Meanwhile>
+__device__ __forceinline__ void simt_main_loop(const GemmCall& call, const TileInputs& inputs, SimtShared<kernel>& shared,
+                                               int tile_k, SimtTile<kernel>& thread_tile, const Meanwhile& meanwhile) {
   constexpr TileShape shape = kShape<kernel>;
-  using Thread = SimtTile<kernel>;
-  constexpr bool may_scale = a_order == Order::inner_strided && b_order == Order::inner_strided;
-  if (threadIdx.x == 0) {
-    shared.a = operand_a<a_order>(call, tile, 4);
-    shared.b = operand_b<a_order, b_order>(call, tile, 4);
-    shared.scale_rows = scale_rows(call, tile);
-  }
-  __syncthreads();
-  SimtLoader<shape.m, shape.k, shape.threads(), a_order> a(shared.a, shared.a_row, call.groups);
-  SimtLoader<shape.n, shape.k, shape.threads(), b_order> b(shared.b, shared.b_row, call.groups);
-  ScaleLoader<shape.k> scale(shared.scale_rows);
-  a.begin();
-  b.begin();
-  if constexpr (may_scale) scale.begin();
-  __syncthreads();  // row tables
+  using A = SimtCopies<shape.m, shape.k, shape.threads(), a_order>;
+  using B = SimtCopies<shape.n, shape.k, shape.threads(), b_order>;
+  using LoaderA = SimtLoader<fast, A>;
+  using LoaderB = SimtLoader<fast, B>;
+  constexpr bool kTables = A::kContiguous || B::kContiguous, kMayScale = !A::kContiguous && !B::kContiguous;
+  Pipeline<SimtShared<kernel>, float, A, B, LoaderA, LoaderB, kTables, kMayScale> steps(call, inputs, shared);
 
-  const int steps = static_cast<int>((tile.desc.k + std::int64_t{shape.k} - 1) / shape.k);
-  const std::uint32_t a_stages = ptx::shared_address(shared.operands.a), b_stages = ptx::shared_address(shared.operands.b);
-  const auto issue = [&](int step, int stage) {
-    if (step < steps) {
-      a.issue(a_stages + stage * sizeof(shared.operands.a[0]), step);
-      b.issue(b_stages + stage * sizeof(shared.operands.b[0]), step);
-      if constexpr (may_scale) scale.issue(shared.scale[stage], step);
-    }
-    ptx::cp_async_commit();
-  };
-  const auto fetch = [&](typename Thread::Fragments& f, int stage, int k) {
-    thread_tile.load(f, reinterpret_cast<const float*>(shared.operands.a[stage]),
-                     reinterpret_cast<const float*>(shared.operands.b[stage]), k);
-    if constexpr (may_scale) {
-      if (call.scaled == GemmCall::Scale::a) Thread::scale_a(f, shared.scale[stage][k]);
-      if (call.scaled == GemmCall::Scale::b) Thread::scale_b(f, shared.scale[stage][k]);
-    }
-  };
-
-#pragma unroll
-  for (int s = 0; s < shape.stages - 1; ++s) issue(s, s);
-  typename Thread::Fragments fragments[2];
+  steps.start(meanwhile);
+  thread_tile.begin(shared.stages[0].a, shared.stages[0].b);
   int stage = 0;
 #pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    ptx::cp_async_wait<shape.stages - 2>();
-    __syncthreads();
-    fetch(fragments[0], stage, 0);
-    issue(step + shape.stages - 1, stage == 0 ? shape.stages - 1 : stage - 1);
+  for (int left = static_cast<int>((tile_k + std::int64_t{shape.k} - 1) / shape.k); left > 0; --left) {
+    const int next = stage + 1 == shape.stages ? 0 : stage + 1;
+    steps.issue(stage == 0 ? shape.stages - 1 : stage - 1);
 #pragma unroll
     for (int k = 0; k < shape.k; ++k) {
-      if (k + 1 < shape.k) fetch(fragments[(k + 1) % 2], stage, k + 1);
-      thread_tile.multiply(fragments[k % 2]);
+      const bool last = k + 1 == shape.k;
+      if (last) steps.arrive(next);
+      const auto& from = shared.stages[last ? next : stage];
+      thread_tile.step(from.a, from.b, k, last ? 0 : k + 1);
     }
-    stage = stage + 1 == shape.stages ? 0 : stage + 1;
+    stage = next;
   }
   ptx::cp_async_wait<0>();
 }
@@ -79,24 +50,29 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
   constexpr TileShape shape = kShape<kernel>;
   extern __shared__ __align__(128) char raw[];
   auto& shared = *reinterpret_cast<SimtShared<kernel>*>(raw);
-  TileClaim<shape.m, shape.n> claim(call);
-  const bool claims = threadIdx.x < 32;
-  if (claims) {
-    claim.claim();
-    claim.resolve(shared.tile[0]);
-  }
-  __syncthreads();
-  for (int current = 0; shared.tile[current].group >= 0; current ^= 1) {
-    const Tile& tile = shared.tile[current];
-    if (claims) claim.claim();
+  const TileClaim<shape.m, shape.n> claim(call);
+  const auto find_next = [&] {
+    if (threadIdx.x < 32) claim.next(shared.next);
+  };
+  find_next();
+  for (;;) {
+    begin_tile<a_order, b_order>(call, shared.next, shared.tile, 4, shape.m, shape.n, shared.inputs);
+    __syncthreads();
+    const Tile& tile = shared.tile;
+    if (tile.group < 0) break;
     SimtTile<kernel> thread_tile;
-    simt_main_loop<kernel, a_order, b_order>(call, tile, shared, thread_tile);
-    if (claims) claim.resolve(shared.tile[current ^ 1]);
+    const bool a_fast = a_order == Order::inner_contiguous || shared.inputs.a.fast;
+    const bool b_fast = b_order == Order::inner_contiguous || shared.inputs.b.fast;
+    if (a_fast && b_fast) {
+      simt_main_loop<true, kernel, a_order, b_order>(call, shared.inputs, shared, tile.desc.k, thread_tile, find_next);
+    } else if constexpr (a_order == Order::inner_strided || b_order == Order::inner_strided) {
+      simt_main_loop<false, kernel, a_order, b_order>(call, shared.inputs, shared, tile.desc.k, thread_tile, find_next);
+    }
     __syncthreads();  // the stages are free
     thread_tile.template stage<kStagingPitch>(shared.staging);
     __syncthreads();
     run_epilogue<float, shape.m, shape.warps()>(call, tile, shared.staging);
-    __syncthreads();  // the staging is free, the next tile is known
+    __syncthreads();  // the staging and the tile are free
   }
 }
 

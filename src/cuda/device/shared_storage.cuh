@@ -4,7 +4,6 @@
 
 #include "cuda/device/epilogue/tile_view.cuh"
 #include "cuda/device/load/rows.cuh"
-#include "cuda/device/load/scale_loader.cuh"
 #include "cuda/device/tile_shape.h"
 
 namespace ggm::cuda {
@@ -16,19 +15,20 @@ struct SharedStorage {
   static constexpr TileShape shape = kShape<kernel>;
   static_assert(shape.n == kTileColumns, "the epilogue and the turns of the ordered combine take tiles of 128 columns");
 
+  // B lies at a constant distance behind A, so one address serves both.
+  struct Stage {
+    alignas(128) char a[shape.k * (shape.m + pad) * element_bytes];
+    alignas(128) char b[shape.k * (shape.n + pad) * element_bytes];
+  };
+
   union {
-    struct {
-      alignas(128) char a[shape.stages][shape.k * (shape.m + pad) * element_bytes];
-      alignas(128) char b[shape.stages][shape.k * (shape.n + pad) * element_bytes];
-    } operands;
+    Stage stages[shape.stages];
     alignas(16) Sum staging[shape.m * kStagingPitch];
   };
-  alignas(16) float scale[shape.stages][shape.k];
-  const char* a_row[shape.m];  // start of each row of a contiguous operand
+  const char* a_row[shape.m];  // start of each row of a contiguous operand, for loaders that do not keep them in registers
   const char* b_row[shape.n];
-  Tile tile[2];  // the current one and the next
-  Operand a, b;  // of the current one
-  ScaleRows scale_rows;
+  Tile tile, next;
+  TileInputs inputs;  // of `tile`
 };
 
 }  // namespace ggm::cuda

@@ -50,7 +50,8 @@ struct TileView {
     if (e.bias != nullptr)
 #pragma unroll
       for (int j = 0; j < kLaneColumns; ++j) p[j] = add_rn(p[j], bias[j]);
-    if (e.use_alpha)
+    // The sum of a group with k = 0 is +0 whatever alpha is.
+    if (e.use_alpha && (tile.desc.k > 0 || e.bias != nullptr))
 #pragma unroll
       for (int j = 0; j < kLaneColumns; ++j) p[j] = multiply_rn(static_cast<Sum>(e.alpha), p[j]);
     if (e.use_beta)

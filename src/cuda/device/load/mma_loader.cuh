@@ -2,113 +2,67 @@
 // swizzle.h, rows gathered on the way. Both storage orders are rows of 16-byte chunks: [extent][k] or [k][extent].
 #pragma once
 
-#include "cuda/device/load/chunk.cuh"
-#include "cuda/device/load/rows.cuh"
+#include <type_traits>
+
+#include "cuda/device/load/chunk_loader.cuh"
 #include "cuda/device/load/swizzle.h"
-#include "problem/problem.h"
 
 namespace ggm::cuda {
 
-// `extent`: rows of the tile (of A: tile m, of B: tile n). begin() and issue() come after the operand is in shared memory.
+// Which chunks a thread copies: chunk `chunk()` of the stored rows row(0), row(1), ... of a step.
 template <int extent, int tile_k, int threads, Order order>
-class MmaLoader;
+struct MmaCopies {
+  static constexpr int kExtent = extent, kTileK = tile_k, kThreads = threads, kElementBytes = 2, kChunk = 8;
+  static constexpr bool kContiguous = order == Order::inner_contiguous;
+  static constexpr int kChunksARow = (kContiguous ? tile_k : extent) / 8;
+  static constexpr int kRowsAPass = threads / kChunksARow;
+  static constexpr int kCount = (kContiguous ? extent : tile_k) / kRowsAPass;
+  static_assert(kCount >= 1 && (kContiguous ? extent : tile_k) % kRowsAPass == 0, "every thread copies equally many chunks");
+  static_assert(kRowsAPass % 8 == 0, "the swizzle repeats after eight rows, so all chunks of a thread lie alike");
 
-// [extent][tile_k]: the rows are the same in every step, so their addresses are kept in shared memory.
-template <int extent, int tile_k, int threads>
-class MmaLoader<extent, tile_k, threads, Order::inner_contiguous> {
+  static __device__ __forceinline__ int chunk() { return threadIdx.x % kChunksARow; }
+  static __device__ __forceinline__ int row(int i) { return threadIdx.x / kChunksARow + i * kRowsAPass; }
+  static __device__ __forceinline__ std::uint32_t offset() { return swizzled_offset<kChunksARow>(row(0), chunk()); }
+  static constexpr std::uint32_t kPassBytes = kRowsAPass * kChunksARow * kChunkBytes;
+};
+
+// Fast, [extent][tile_k]: the rows are the same in every step; their addresses stay in registers and move on by a constant.
+template <typename Copies>
+class FastContiguousLoader {
  public:
-  static constexpr int kChunksARow = tile_k / 8;
-  static constexpr int kCopies = extent * kChunksARow / threads;
-  static_assert(extent * kChunksARow % threads == 0, "every thread copies equally many chunks");
-
-  __device__ __forceinline__ MmaLoader(const Operand& operand, const char** table, const void* somewhere)
-      : operand_(operand), table_(table), somewhere_(somewhere) {}
-
-  // Fills `table` [extent], in shared memory; a barrier must pass before issue().
-  __device__ __forceinline__ void begin() {
-    for (int r = threadIdx.x; r < extent; r += threads) {
-      const std::int32_t row = operand_.memory_row(std::int64_t{operand_.row0} + r);
-      table_[r] = row < 0 ? nullptr : operand_.base + row * operand_.ld_bytes;
+  __device__ __forceinline__ FastContiguousLoader(const Operand& operand, const char**, const void*) {
+    to_ = Copies::offset();
+    left_ = operand.column_end - Copies::chunk() * 8;
+    live_ = 0;
+#pragma unroll
+    for (int i = 0; i < Copies::kCount; ++i) {
+      const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::row(i));
+      if (row >= 0) live_ |= 1u << i;
+      from_[i] = operand.base + std::int64_t{max(row, 0)} * static_cast<std::int32_t>(operand.ld_bytes) +
+                 Copies::chunk() * kChunkBytes;
     }
   }
 
-  __device__ __forceinline__ void issue(std::uint32_t stage, int step) const {
-    const int chunk = threadIdx.x % kChunksARow;
-    const int bytes = min(max(operand_.column_end - step * tile_k - chunk * 8, 0), 8) * 2;  // in an order that cannot overflow
-    const std::int64_t offset = (std::int64_t{step} * tile_k + chunk * 8) * 2;
-    if (operand_.alignment == kChunkBytes) {
+  __device__ __forceinline__ void issue(std::uint32_t stage) {
+    const unsigned live = left_ > 0 ? live_ : 0;
 #pragma unroll
-      for (int i = 0; i < kCopies; ++i) {
-        const char* start = table_[row_of(i)];
-        copy_aligned(stage + swizzled_offset<kChunksARow>(row_of(i), chunk), start + offset, start != nullptr ? bytes : 0,
-                     somewhere_);
-      }
-    } else {
-      const bool words = operand_.alignment == 4;
-#pragma unroll 1
-      for (int i = 0; i < kCopies; ++i) {
-        const char* start = table_[row_of(i)];
-        copy_unaligned<2>(stage + swizzled_offset<kChunksARow>(row_of(i), chunk), start + offset, start != nullptr ? bytes : 0,
-                          words, somewhere_);
-      }
+    for (int i = 0; i < Copies::kCount; ++i) {
+      ptx::cp_async_16_if(live & 1u << i, stage + to_ + i * Copies::kPassBytes, from_[i]);
+      from_[i] += Copies::kTileK * 2;
     }
+    left_ -= Copies::kTileK;
   }
 
  private:
-  static __device__ __forceinline__ int row_of(int i) { return threadIdx.x / kChunksARow + i * (threads / kChunksARow); }
-
-  const Operand& operand_;
-  const char** table_;
-  const void* somewhere_;
+  const char* from_[Copies::kCount];
+  std::uint32_t to_;
+  unsigned live_;      // bit i: row i exists
+  std::int32_t left_;  // elements of K from this thread's chunk of the next step on
 };
 
-// [tile_k][extent]: every step has new rows; their numbers are fetched one step ahead, so that a copy never waits for them.
-template <int extent, int tile_k, int threads>
-class MmaLoader<extent, tile_k, threads, Order::inner_strided> {
- public:
-  static constexpr int kChunksARow = extent / 8;
-  static constexpr int kCopies = tile_k * kChunksARow / threads;
-  static_assert(tile_k * kChunksARow % threads == 0, "every thread copies equally many chunks");
-
-  __device__ __forceinline__ MmaLoader(const Operand& operand, const char**, const void* somewhere)
-      : operand_(operand), somewhere_(somewhere) {}
-
-  __device__ __forceinline__ void begin() { fetch(0); }
-
-  // Steps must come in ascending order from 0.
-  __device__ __forceinline__ void issue(std::uint32_t stage, int step) {
-    const int chunk = threadIdx.x % kChunksARow;
-    const int bytes = min(max(operand_.column_end - operand_.column0 - chunk * 8, 0), 8) * 2;
-    const std::int64_t ld_bytes = operand_.ld_bytes;
-    const char* start = operand_.base + (operand_.column0 + std::int64_t{chunk} * 8) * 2;
-    if (operand_.alignment == kChunkBytes) {
-#pragma unroll
-      for (int i = 0; i < kCopies; ++i)
-        copy_aligned(stage + swizzled_offset<kChunksARow>(row_of(i), chunk), start + rows_[i] * ld_bytes,
-                     rows_[i] >= 0 ? bytes : 0, somewhere_);
-    } else {
-      const bool words = operand_.alignment == 4;
-#pragma unroll 1
-      for (int i = 0; i < kCopies; ++i) {
-        const std::int32_t row = operand_.memory_row(std::int64_t{step} * tile_k + row_of(i));
-        copy_unaligned<2>(stage + swizzled_offset<kChunksARow>(row_of(i), chunk), start + row * ld_bytes, row >= 0 ? bytes : 0,
-                          words, somewhere_);
-      }
-    }
-    fetch(step + 1);
-  }
-
- private:
-  static __device__ __forceinline__ int row_of(int i) { return threadIdx.x / kChunksARow + i * (threads / kChunksARow); }
-
-  __device__ __forceinline__ void fetch(int step) {
-#pragma unroll
-    for (int i = 0; i < kCopies; ++i) rows_[i] = operand_.memory_row(std::int64_t{step} * tile_k + row_of(i));
-  }
-
-  const Operand& operand_;
-  const void* somewhere_;
-  std::int32_t rows_[kCopies];
-};
+template <bool fast, typename Copies>
+using MmaLoader =
+    std::conditional_t<!fast, GeneralLoader<Copies>,
+                       std::conditional_t<Copies::kContiguous, FastContiguousLoader<Copies>, FastStridedLoader<Copies>>>;
 
 }  // namespace ggm::cuda

@@ -3,9 +3,9 @@
 // asynchronous copies).
 #pragma once
 
-#include "cuda/device/load/chunk.cuh"
-#include "cuda/device/load/rows.cuh"
-#include "problem/problem.h"
+#include <type_traits>
+
+#include "cuda/device/load/chunk_loader.cuh"
 
 namespace ggm::cuda {
 
@@ -14,91 +14,68 @@ inline constexpr int kSimtPad = 4;
 template <int extent>
 inline constexpr int kSimtPitch = extent + kSimtPad;
 
-// begin() and issue() come after the operand is in shared memory.
+// Which chunks a thread copies: chunk `chunk()` of the rows row(0), row(1), ... of a step of a strided operand.
 template <int extent, int tile_k, int threads, Order order>
-class SimtLoader;
+struct SimtCopies {
+  static constexpr int kExtent = extent, kTileK = tile_k, kThreads = threads, kElementBytes = 4, kChunk = 4;
+  static constexpr bool kContiguous = order == Order::inner_contiguous;
+  static constexpr int kChunksARow = extent / kChunk;
+  static constexpr int kRowsAPass = threads / kChunksARow;
+  static constexpr int kCount = tile_k / kRowsAPass;
+  static_assert(kCount >= 1 && tile_k % kRowsAPass == 0, "every thread copies equally many chunks");
 
-template <int extent, int tile_k, int threads>
-class SimtLoader<extent, tile_k, threads, Order::inner_contiguous> {
+  static __device__ __forceinline__ int chunk() { return threadIdx.x % kChunksARow; }
+  static __device__ __forceinline__ int row(int i) { return threadIdx.x / kChunksARow + i * kRowsAPass; }
+  static __device__ __forceinline__ std::uint32_t offset() { return (row(0) * kSimtPitch<extent> + chunk() * kChunk) * 4; }
+  static constexpr std::uint32_t kPassBytes = kRowsAPass * kSimtPitch<extent> * 4;
+};
+
+// [extent][tile_k] of memory, transposed. Too many rows for registers: their starts lie in shared memory.
+template <typename Copies>
+class TransposingLoader {
  public:
-  static constexpr int kCopies = extent * tile_k / threads;
-  static_assert(extent * tile_k % threads == 0 && threads % tile_k == 0, "every thread copies equally many elements of one k");
-
-  __device__ __forceinline__ SimtLoader(const Operand& operand, const char** table, const void* somewhere)
-      : operand_(operand), table_(table), somewhere_(somewhere) {}
+  static constexpr int kRowsAPass = Copies::kThreads / Copies::kTileK;  // threads next to each other read along K
+  static constexpr int kCount = Copies::kExtent / kRowsAPass;
+  static_assert(Copies::kThreads % Copies::kTileK == 0 && Copies::kExtent % kRowsAPass == 0,
+                "every thread copies equally many elements of one k");
+  static_assert(kCount <= 32, "one bit for each row of a thread");
 
   // Fills `table` [extent], in shared memory; a barrier must pass before issue().
-  __device__ __forceinline__ void begin() {
-    for (int r = threadIdx.x; r < extent; r += threads) {
-      const std::int32_t row = operand_.memory_row(std::int64_t{operand_.row0} + r);
-      table_[r] = row < 0 ? nullptr : operand_.base + row * operand_.ld_bytes;
+  __device__ __forceinline__ TransposingLoader(const Operand& operand, const char** table, const void* somewhere)
+      : rows_(table + row()), left_(operand.column_end - k()) {
+    live_ = 0;
+    for (int i = 0; i < kCount; ++i)
+      if (operand.memory_row(std::int64_t{operand.row0} + row() + i * kRowsAPass) >= 0) live_ |= 1u << i;
+    for (int r = threadIdx.x; r < Copies::kExtent; r += Copies::kThreads) {
+      const std::int32_t at = operand.memory_row(std::int64_t{operand.row0} + r);
+      table[r] = at < 0 ? static_cast<const char*>(somewhere) : operand.base + at * operand.ld_bytes;
     }
+    to_ = (k() * kSimtPitch<Copies::kExtent> + row()) * 4;
+    offset_ = k() * 4;
   }
 
-  __device__ __forceinline__ void issue(std::uint32_t stage, int step) {
-    const int k = threadIdx.x % tile_k;  // neighbours read neighbours
-    const std::int64_t column = std::int64_t{step} * tile_k + k;
-    const bool exists = column < operand_.column_end;
+  __device__ __forceinline__ void issue(std::uint32_t stage) {
+    const unsigned live = left_ > 0 ? live_ : 0;
 #pragma unroll
-    for (int i = 0; i < kCopies; ++i) {
-      const int row = threadIdx.x / tile_k + i * (threads / tile_k);
-      const char* start = table_[row];
-      const bool live = exists && start != nullptr;
-      ptx::cp_async_4(stage + (k * kSimtPitch<extent> + row) * 4, live ? start + column * 4 : somewhere_, live ? 4 : 0);
-    }
+    for (int i = 0; i < kCount; ++i)
+      ptx::cp_async_4_if(live & 1u << i, stage + to_ + i * kRowsAPass * 4, rows_[i * kRowsAPass] + offset_);
+    left_ -= Copies::kTileK;
+    offset_ += Copies::kTileK * 4;
   }
 
  private:
-  const Operand& operand_;
-  const char** table_;
-  const void* somewhere_;
+  static __device__ __forceinline__ int k() { return threadIdx.x % Copies::kTileK; }
+  static __device__ __forceinline__ int row() { return threadIdx.x / Copies::kTileK; }
+
+  const char** rows_;    // of this thread's first row
+  std::int64_t offset_;  // bytes from a row's start to this thread's element of the next step
+  std::uint32_t to_;
+  unsigned live_;      // bit i: row i exists
+  std::int32_t left_;  // elements of K from there on
 };
 
-template <int extent, int tile_k, int threads>
-class SimtLoader<extent, tile_k, threads, Order::inner_strided> {
- public:
-  static constexpr int kChunksARow = extent / 4;
-  static constexpr int kCopies = tile_k * kChunksARow / threads;
-  static_assert(tile_k * kChunksARow % threads == 0, "every thread copies equally many chunks");
-
-  __device__ __forceinline__ SimtLoader(const Operand& operand, const char**, const void* somewhere)
-      : operand_(operand), somewhere_(somewhere) {}
-
-  __device__ __forceinline__ void begin() { fetch(0); }
-
-  // Steps must come in ascending order from 0.
-  __device__ __forceinline__ void issue(std::uint32_t stage, int step) {
-    const int chunk = threadIdx.x % kChunksARow;
-    const int bytes = min(max(operand_.column_end - operand_.column0 - chunk * 4, 0), 4) * 4;
-    const std::int64_t ld_bytes = operand_.ld_bytes;
-    const char* start = operand_.base + (operand_.column0 + std::int64_t{chunk} * 4) * 4;
-    if (operand_.alignment == 16) {
-#pragma unroll
-      for (int i = 0; i < kCopies; ++i)
-        copy_aligned(stage + (row_of(i) * kSimtPitch<extent> + chunk * 4) * 4, start + rows_[i] * ld_bytes,
-                     rows_[i] >= 0 ? bytes : 0, somewhere_);
-    } else {
-#pragma unroll 1
-      for (int i = 0; i < kCopies; ++i) {
-        const std::int32_t row = operand_.memory_row(std::int64_t{step} * tile_k + row_of(i));
-        copy_unaligned<4>(stage + (row_of(i) * kSimtPitch<extent> + chunk * 4) * 4, start + row * ld_bytes,
-                          row >= 0 ? bytes : 0, true, somewhere_);
-      }
-    }
-    fetch(step + 1);
-  }
-
- private:
-  static __device__ __forceinline__ int row_of(int i) { return threadIdx.x / kChunksARow + i * (threads / kChunksARow); }
-
-  __device__ __forceinline__ void fetch(int step) {
-#pragma unroll
-    for (int i = 0; i < kCopies; ++i) rows_[i] = operand_.memory_row(std::int64_t{step} * tile_k + row_of(i));
-  }
-
-  const Operand& operand_;
-  const void* somewhere_;
-  std::int32_t rows_[kCopies];
-};
+template <bool fast, typename Copies>
+using SimtLoader = std::conditional_t<Copies::kContiguous, TransposingLoader<Copies>,
+                                      std::conditional_t<fast, FastStridedLoader<Copies>, GeneralLoader<Copies>>>;
 
 }  // namespace ggm::cuda

@@ -1,10 +1,9 @@
 // Where a 16-byte chunk of an operand tile lies in shared memory. Used by the loaders (writers) and the fragment loads
 // (readers); plain arithmetic, tested on the host.
 //
-// Shared memory has 32 banks of 4 bytes, so one access serves 128 bytes: eight chunks, if they lie in eight different
-// sixteenths-of-a-line
-// ("bank groups"). ldmatrix reads the same chunk of eight consecutive rows; without a swizzle rows of 64 or 128 bytes put them
-// in one or two bank groups. The exclusive-or below spreads them over all eight.
+// Shared memory has 32 banks of 4 bytes, so one access serves 128 bytes: eight chunks, if they lie in eight different places of
+// a 128-byte line ("bank groups"). ldmatrix reads the same chunk of eight consecutive rows; without a swizzle rows of 64 or 128
+// bytes put them in one or two bank groups. The exclusive-or below spreads them over all eight.
 #pragma once
 
 #include "base/types.h"

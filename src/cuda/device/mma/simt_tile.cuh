@@ -17,9 +17,7 @@ class SimtTile {
   static constexpr int kFoursM = kM / 4, kFoursN = kN / 4;
   static_assert(kM % 4 == 0 && kN % 4 == 0, "a thread owns whole fours of rows and columns");
 
-  struct Fragments {
-    float a[kM], b[kN];
-  };
+  static_assert(shape.k % 2 == 0, "both fragment buffers are used equally often in a stage");
 
   __device__ __forceinline__ SimtTile() {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -31,23 +29,13 @@ class SimtTile {
       for (int j = 0; j < kN; ++j) sums_[i][j] = 0.0f;
   }
 
-  __device__ __forceinline__ void load(Fragments& f, const float* a, const float* b, int k) const {
-#pragma unroll
-    for (int q = 0; q < kFoursM; ++q) load_four(f.a + 4 * q, a + k * kSimtPitch<shape.m> + row_ + q * (shape.m / kFoursM));
-#pragma unroll
-    for (int q = 0; q < kFoursN; ++q) load_four(f.b + 4 * q, b + k * kSimtPitch<shape.n> + column_ + q * (shape.n / kFoursN));
-  }
+  // The fragments of a stage's first k; must come before its step 0.
+  __device__ __forceinline__ void begin(const char* a, const char* b) { load(fragments_[0], a, b, 0); }
 
-  static __device__ __forceinline__ void scale_a(Fragments& f, float scale) {
-#pragma unroll
-    for (int i = 0; i < kM; ++i) f.a[i] = __fmul_rn(scale, f.a[i]);
-  }
-  static __device__ __forceinline__ void scale_b(Fragments& f, float scale) {
-#pragma unroll
-    for (int j = 0; j < kN; ++j) f.b[j] = __fmul_rn(scale, f.b[j]);
-  }
-
-  __device__ __forceinline__ void multiply(const Fragments& f) {
+  // Multiplies k, while the fragments of `next_k` of the stage at `a`, `b` are on their way.
+  __device__ __forceinline__ void step(const char* a, const char* b, int k, int next_k) {
+    load(fragments_[(k + 1) % 2], a, b, next_k);
+    const Fragments& f = fragments_[k % 2];
 #pragma unroll
     for (int i = 0; i < kM; ++i)
 #pragma unroll
@@ -68,12 +56,25 @@ class SimtTile {
   }
 
  private:
+  struct Fragments {
+    float a[kM], b[kN];
+  };
+
+  __device__ __forceinline__ void load(Fragments& f, const char* a, const char* b, int k) const {
+    const float *from_a = reinterpret_cast<const float*>(a) + row_, *from_b = reinterpret_cast<const float*>(b) + column_;
+#pragma unroll
+    for (int q = 0; q < kFoursM; ++q) load_four(f.a + 4 * q, from_a + k * kSimtPitch<shape.m> + q * (shape.m / kFoursM));
+#pragma unroll
+    for (int q = 0; q < kFoursN; ++q) load_four(f.b + 4 * q, from_b + k * kSimtPitch<shape.n> + q * (shape.n / kFoursN));
+  }
+
   static __device__ __forceinline__ void load_four(float* to, const float* from) {
     const float4 v = *reinterpret_cast<const float4*>(from);
     to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
   }
 
   int row_, column_;
+  Fragments fragments_[2];
   float sums_[kM][kN];
 };
 

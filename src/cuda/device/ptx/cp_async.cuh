@@ -15,9 +15,50 @@ __device__ __forceinline__ void cp_async_16(std::uint32_t to, const void* from, 
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
+// 16 whole bytes or, when `live` is 0, 16 zero bytes without reading: a predicate costs less than a count. The hint brings the
+// other half of a 128-byte line into L2, where the next step of K finds it.
+__device__ __forceinline__ void cp_async_16_if(unsigned live, std::uint32_t to, const void* from) {
+  asm volatile(
+      "{\n"
+      " .reg .pred ignored;\n"
+      " setp.eq.u32 ignored, %2, 0;\n"
+      " cp.async.cg.shared.global.L2::128B [%0], [%1], 16, ignored;\n"
+      "}" ::"r"(to),
+      "l"(from), "r"(live)
+      : "memory");
+}
+
+// The same for row `row` of a matrix, zero bytes when it is negative. The product is one instruction in this form only.
+__device__ __forceinline__ void cp_async_16_row(std::int32_t row, std::uint32_t ld_bytes, std::uint32_t to, const void* from) {
+  asm volatile(
+      "{\n"
+      " .reg .pred ignored;\n"
+      " .reg .b64 source;\n"
+      " .reg .b32 some;\n"
+      " setp.lt.s32 ignored, %2, 0;\n"
+      " max.s32 some, %2, 0;\n"
+      " mad.wide.u32 source, some, %3, %1;\n"
+      " cp.async.cg.shared.global.L2::128B [%0], [source], 16, ignored;\n"
+      "}" ::"r"(to),
+      "l"(from), "r"(row), "r"(ld_bytes)
+      : "memory");
+}
+
 // 4 bytes; neighbours of the same row come as separate copies, so L1 merges them. Both addresses are multiples of 4.
 __device__ __forceinline__ void cp_async_4(std::uint32_t to, const void* from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+// The same, whole or zero.
+__device__ __forceinline__ void cp_async_4_if(unsigned live, std::uint32_t to, const void* from) {
+  asm volatile(
+      "{\n"
+      " .reg .pred ignored;\n"
+      " setp.eq.u32 ignored, %2, 0;\n"
+      " cp.async.ca.shared.global [%0], [%1], 4, ignored;\n"
+      "}" ::"r"(to),
+      "l"(from), "r"(live)
+      : "memory");
 }
 
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -28,7 +69,14 @@ __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// An ordinary 16-byte store by shared-memory address.
+// Ordinary 16-byte accesses by shared-memory address.
+__device__ __forceinline__ void load_shared_16(std::uint32_t (&words)[4], std::uint32_t from) {
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(from)
+               : "memory");
+}
+
 __device__ __forceinline__ void store_shared_16(std::uint32_t to, const std::uint32_t (&words)[4]) {
   asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
                : "memory");

@@ -1,5 +1,5 @@
 // Dynamic schedule: blocks claim tiles one by one from a counter in memory, so that unequal tiles never leave a block waiting,
-// and neighbours in the order run at the same time (L2). One claim is made ahead, under the main loop of the current tile.
+// and neighbours in the order run at the same time (L2). One claim is made ahead, under the first copies of the current tile.
 //
 // NOTE: the ordered combine relies on this: tiles are claimed in ascending order and only by blocks that are running, and a
 // block works on its tiles in that order. So whoever waits for the lowest unfinished tile waits for a block that is at work on
@@ -25,14 +25,11 @@ class TileClaim {
  public:
   __device__ __forceinline__ explicit TileClaim(const GemmCall& call) : call_(call) {}
 
-  // Takes the next number; its latency passes until resolve().
-  __device__ __forceinline__ void claim() {
-    if (lane() == 0) number_ = atomicAdd(call_.tile_counter, 1ull);
-  }
-
-  // Finds the tile of the number that was claimed last.
-  __device__ __forceinline__ void resolve(Tile& tile) const {
-    const std::int64_t number = static_cast<std::int64_t>(__shfl_sync(0xffffffffu, number_, 0));
+  // Takes the next number and finds its tile.
+  __device__ __forceinline__ void next(Tile& tile) const {
+    unsigned long long claimed = 0;
+    if (lane() == 0) claimed = atomicAdd(call_.tile_counter, 1ull);
+    const std::int64_t number = static_cast<std::int64_t>(__shfl_sync(0xffffffffu, claimed, 0));
     const std::int64_t* offsets = call_.tile_offsets;
     const int groups = call_.group_count;
     if (groups <= 0 || number >= __ldg(reinterpret_cast<const long long*>(offsets + groups))) {
@@ -66,7 +63,6 @@ class TileClaim {
   }
 
   const GemmCall& call_;
-  unsigned long long number_ = 0;
 };
 
 }  // namespace ggm::cuda
