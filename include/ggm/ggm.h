@@ -192,7 +192,8 @@ enum {
 };
 
 /* How the rows of one token are summed by the MoE operations. Both give the same bits. ORDERED adds each row into y as it is
- * stored and needs no [rows,N] tensor; TWO_STEP stores that tensor in the workspace and sums it; AUTO takes the faster. */
+ * stored and needs no [rows,N] tensor; TWO_STEP stores that tensor in the workspace and sums it; AUTO lets the library choose
+ * (TWO_STEP in this version). */
 enum { GGM_COMBINE_AUTO = 0, GGM_COMBINE_ORDERED = 1, GGM_COMBINE_TWO_STEP = 2 };
 
 /* Whether rows are addressed by token or are already in sorted (grouped) order. */
@@ -247,7 +248,8 @@ enum {
   GGM_KERNELS_HOST_AVX512 = 18   /* host: AVX-512 F, BW, DQ, VL */
 };
 
-/* What is logged, through the callback or, without one, to stderr. */
+/* What is logged, through the callback or, without one, to stderr. Each level has those below it. ERROR: failed calls. PLAN:
+ * what each call was and what was chosen for it. TRACE: on how many multiprocessors it runs. */
 enum { GGM_LOG_OFF = 0, GGM_LOG_ERROR = 1, GGM_LOG_PLAN = 2, GGM_LOG_TRACE = 3 };
 
 /* flags of ggm_create_params_t */

@@ -36,6 +36,12 @@ ggm_status_t read_tensors(const Tensors* in, Tensors* full) {
 
 inline const char* kernel_name(int kernel) { return kernel < 0 ? "host" : kGemmKernels[kernel].name; }
 
+// Logs how wide a call runs; on the host its threads count.
+template <typename Plan>
+void trace(ggm_handle_t handle, const char* operation, const Plan& plan) {
+  handle->log.line(GGM_LOG_TRACE, "%s on %d multiprocessors", operation, plan.multiprocessors);
+}
+
 // Logs a failed call at GGM_LOG_ERROR and passes its status on.
 inline ggm_status_t report(ggm_handle_t handle, const char* function, ggm_status_t status) {
   if (status != GGM_STATUS_SUCCESS && check_handle(handle) == GGM_STATUS_SUCCESS)

@@ -81,6 +81,7 @@ ggm_status_t grouped_gemm(ggm_handle_t handle, const ggm_grouped_gemm_problem_t*
       kernel_name(plan.kernel), static_cast<int>(problem.layout), static_cast<int>(problem.group_form), name_of(problem.a_type),
       static_cast<long long>(problem.groups), static_cast<long long>(problem.m), static_cast<long long>(problem.n),
       static_cast<long long>(problem.k), static_cast<long long>(plan.workspace_bytes));
+  trace(handle, "grouped_gemm", plan);
   return handle->backend->grouped_gemm(problem, plan, t, workspace, stream);
 }
 
@@ -116,6 +117,7 @@ ggm_status_t grouped_gemm_array(ggm_handle_t handle, const ggm_grouped_gemm_arra
       kernel_name(plan.kernel), static_cast<int>(problem.a_order), static_cast<int>(problem.b_order), name_of(problem.a_type),
       static_cast<long long>(problem.groups), static_cast<long long>(problem.max_m), static_cast<long long>(problem.max_n),
       static_cast<long long>(problem.max_k), static_cast<long long>(plan.workspace_bytes));
+  trace(handle, "grouped_gemm_array", plan);
   return handle->backend->grouped_gemm_array(problem, plan, t, workspace, stream);
 }
 

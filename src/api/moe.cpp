@@ -79,6 +79,7 @@ ggm_status_t moe_forward(ggm_handle_t handle, const ggm_moe_problem_t* in, const
       static_cast<long long>(p.routing.experts), static_cast<long long>(p.in_features), static_cast<long long>(p.out_features),
       p.input_grouped ? "grouped" : "tokens", p.output_grouped ? "grouped" : "tokens",
       static_cast<long long>(plan.workspace_bytes));
+  trace(handle, "moe_forward", plan);
   return handle->backend->moe_forward(p, plan, t, workspace, stream);
 }
 
@@ -135,6 +136,7 @@ ggm_status_t moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* in, cons
                    static_cast<long long>(p.in_features), static_cast<long long>(p.out_features),
                    p.input_grouped ? "grouped" : "tokens", p.output_grouped ? "grouped" : "tokens",
                    static_cast<long long>(plan.workspace_bytes));
+  trace(handle, "moe_backward", plan);
   return handle->backend->moe_backward(p, plan, t, workspace, stream);
 }
 

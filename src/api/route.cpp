@@ -15,7 +15,7 @@ ggm_status_t prepare_permute(PermuteKind kind, ggm_handle_t handle, const ggm_pe
                              PermutePlan* plan) {
   return prepare(
       handle, in, [kind](const ggm_permute_problem_t& full, PermuteProblem* p) { return make_problem(kind, full, p); },
-      [kind](const PermuteProblem& p, const Device& d, PermutePlan* out) { return make_plan(kind, p, d, out); }, problem, plan);
+      [](const PermuteProblem& p, const Device& d, PermutePlan* out) { return make_plan(p, d, out); }, problem, plan);
 }
 
 ggm_status_t route(ggm_handle_t handle, const ggm_route_problem_t* in, const ggm_route_tensors_t* tensors, void* workspace,
@@ -38,6 +38,7 @@ ggm_status_t route(ggm_handle_t handle, const ggm_route_problem_t* in, const ggm
                    static_cast<long long>(problem.tokens), static_cast<long long>(problem.top_k),
                    static_cast<long long>(problem.experts), static_cast<long long>(problem.max_rows),
                    static_cast<long long>(plan.workspace_bytes));
+  trace(handle, "route", plan);
   return handle->backend->route(problem, plan, t, workspace, stream);
 }
 
@@ -56,6 +57,7 @@ void log_permute(ggm_handle_t handle, const char* name, const PermuteProblem& p,
                    static_cast<long long>(p.routing.tokens), static_cast<long long>(p.routing.top_k),
                    static_cast<long long>(p.routing.max_rows), static_cast<long long>(p.features),
                    static_cast<long long>(plan.workspace_bytes));
+  trace(handle, name, plan);
 }
 
 ggm_status_t permute(PermuteKind kind, ggm_handle_t handle, const ggm_permute_problem_t* in,

@@ -38,8 +38,9 @@ class TensorList {
   ggm_status_t absent(const char* name, const void* pointer, const char* because);
 
   // Presence and alignment of the workspace, then overlap of every output and of the workspace with everything else.
-  // `may_coincide`: names of one input and one output that may be the same memory (C and D).
   ggm_status_t finish(void* workspace, std::size_t workspace_bytes, std::int64_t needed_bytes);
+
+  // One input and one output that may be the same memory (C and D). By identity of the names given to the methods above.
   void allow_same(const char* input, const char* output) { same_input_ = input, same_output_ = output; }
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(const Device& device, const Log& log) : device_(device), log_(log) {}
+  explicit CudaBackend(const Device& device) : device_(device) {}
 
   const Device& device() const override { return device_; }
 
@@ -30,63 +30,59 @@ class CudaBackend final : public Backend {
     out.row_assignment = tensors.row_assignment;
     out.assignment_row = tensors.assignment_row;
     const RouteInputs inputs{tensors.ids, tensors.expert_map, tensors.num_tokens, tensors.faults};
-    return route_rows(problem, plan.scratch, workspace, inputs, out, launch("ggm_route", plan.multiprocessors, stream));
+    return route_rows(problem, plan.scratch, workspace, inputs, out, launch(plan.multiprocessors, stream));
   }
 
   ggm_status_t permute(const PermuteProblem& problem, const PermutePlan& plan, const ggm_permute_tensors_t& tensors,
                        void* workspace, ggm_stream_t stream) override {
-    return run_permute(problem, plan, tensors, workspace, launch("ggm_permute", plan.multiprocessors, stream));
+    return run_permute(problem, plan, tensors, workspace, launch(plan.multiprocessors, stream));
   }
 
   ggm_status_t unpermute(const PermuteProblem& problem, const PermutePlan& plan, const ggm_permute_tensors_t& tensors,
                          void* workspace, ggm_stream_t stream) override {
-    return run_unpermute(problem, plan, tensors, workspace, launch("ggm_unpermute", plan.multiprocessors, stream));
+    return run_unpermute(problem, plan, tensors, workspace, launch(plan.multiprocessors, stream));
   }
 
   ggm_status_t unpermute_backward(const PermuteProblem& problem, const PermutePlan& plan,
                                   const ggm_unpermute_backward_tensors_t& tensors, void* workspace,
                                   ggm_stream_t stream) override {
-    return run_unpermute_backward(problem, plan, tensors, workspace,
-                                  launch("ggm_unpermute_backward", plan.multiprocessors, stream));
+    return run_unpermute_backward(problem, plan, tensors, workspace, launch(plan.multiprocessors, stream));
   }
 
   ggm_status_t grouped_gemm(const GemmProblem& problem, const GemmPlan& plan, const ggm_grouped_gemm_tensors_t& tensors,
                             void* workspace, ggm_stream_t stream) override {
-    return run_grouped_gemm(problem, plan, tensors, workspace, launch("ggm_grouped_gemm", plan.multiprocessors, stream));
+    return run_grouped_gemm(problem, plan, tensors, workspace, launch(plan.multiprocessors, stream));
   }
 
   ggm_status_t grouped_gemm_array(const GemmArrayProblem& problem, const GemmPlan& plan,
                                   const ggm_grouped_gemm_array_tensors_t& tensors, void* workspace,
                                   ggm_stream_t stream) override {
-    return run_grouped_gemm_array(problem, plan, tensors, workspace,
-                                  launch("ggm_grouped_gemm_array", plan.multiprocessors, stream));
+    return run_grouped_gemm_array(problem, plan, tensors, workspace, launch(plan.multiprocessors, stream));
   }
 
   ggm_status_t moe_forward(const MoeProblem& problem, const MoeForwardPlan& plan, const ggm_moe_forward_tensors_t& tensors,
                            void* workspace, ggm_stream_t stream) override {
-    return run_moe_forward(problem, plan, tensors, workspace, launch("ggm_moe_forward", plan.multiprocessors, stream));
+    return run_moe_forward(problem, plan, tensors, workspace, launch(plan.multiprocessors, stream));
   }
 
   ggm_status_t moe_backward(const MoeProblem& problem, const MoeBackwardPlan& plan, const ggm_moe_backward_tensors_t& tensors,
                             void* workspace, ggm_stream_t stream) override {
-    return run_moe_backward(problem, plan, tensors, workspace, launch("ggm_moe_backward", plan.multiprocessors, stream));
+    return run_moe_backward(problem, plan, tensors, workspace, launch(plan.multiprocessors, stream));
   }
 
  private:
-  Launch launch(const char* operation, int multiprocessors, ggm_stream_t stream) const {
-    if (log_.on(GGM_LOG_TRACE)) log_.line(GGM_LOG_TRACE, "%s on %d multiprocessors", operation, multiprocessors);
+  Launch launch(int multiprocessors, ggm_stream_t stream) const {
     return {stream, multiprocessors, multiprocessors < device_.multiprocessors};
   }
 
   const Device device_;
-  const Log log_;
 };
 
 }  // namespace
 
 std::size_t backend_bytes() { return sizeof(CudaBackend); }
 
-ggm_status_t make_backend(const Device& device, const Log& log, void* storage, Backend** backend) {
+ggm_status_t make_backend(const Device& device, void* storage, Backend** backend) {
   *backend = nullptr;
   CreateScope scope;
   GGM_TRY(scope.enter(device.ordinal));
@@ -95,7 +91,7 @@ ggm_status_t make_backend(const Device& device, const Log& log, void* storage, B
   GGM_TRY(load_group_kernels());
   GGM_TRY(load_gemm_kernels(device));
   static_assert(alignof(CudaBackend) <= 64, "the handle aligns the storage of a backend to 64 bytes");
-  *backend = new (storage) CudaBackend(device, log);
+  *backend = new (storage) CudaBackend(device);
   return GGM_STATUS_SUCCESS;
 }
 

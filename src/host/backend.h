@@ -8,8 +8,7 @@ namespace ggm::host {
 
 class HostBackend final : public Backend {
  public:
-  explicit HostBackend(const Device& device, const Log& log)
-      : device_(device), log_(log), engine_{family(device.kernel_family), pool_} {}
+  explicit HostBackend(const Device& device) : device_(device), engine_{family(device.kernel_family), pool_} {}
 
   // Starts the threads; `storage` holds their ids, device.multiprocessors - 1 of them.
   ggm_status_t start(pthread_t* storage) { return pool_.start(storage, device_.multiprocessors - 1); }
@@ -35,7 +34,6 @@ class HostBackend final : public Backend {
 
  private:
   Device device_;
-  Log log_;
   Pool pool_;
   Engine engine_;
 };

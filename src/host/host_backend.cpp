@@ -60,13 +60,13 @@ ggm_status_t describe_device(std::int32_t kernel_family, std::int32_t threads, D
   return GGM_STATUS_SUCCESS;
 }
 
-ggm_status_t make_backend(const Device& device, const Log& log, const Allocator& allocator, Backend** backend) {
+ggm_status_t make_backend(const Device& device, const Allocator& allocator, Backend** backend) {
   *backend = nullptr;
   const std::size_t bytes = backend_bytes(device);
   void* memory = allocator.allocate(allocator.user, bytes, 64);
   if (memory == nullptr)
     return fail(GGM_STATUS_OUT_OF_MEMORY, "the host backend needs %zu bytes; the allocator gave none", bytes);
-  auto* made = new (memory) HostBackend(device, log);
+  auto* made = new (memory) HostBackend(device);
   const ggm_status_t status = made->start(reinterpret_cast<pthread_t*>(static_cast<char*>(memory) + kObjectBytes));
   if (status != GGM_STATUS_SUCCESS) {
     destroy_backend(made, allocator);

@@ -1,7 +1,6 @@
 // The host backend: every operation behind the same ABI, for machines without a GPU and as a contender in every test.
 #pragma once
 
-#include "base/log.h"
 #include "plan/backend.h"
 
 namespace ggm::host {
@@ -18,7 +17,7 @@ struct Allocator {
 ggm_status_t describe_device(std::int32_t kernel_family, std::int32_t threads, Device* device);
 
 // Makes the backend with its thread pool. GGM_STATUS_OUT_OF_MEMORY when memory or threads cannot be had.
-ggm_status_t make_backend(const Device& device, const Log& log, const Allocator& allocator, Backend** backend);
+ggm_status_t make_backend(const Device& device, const Allocator& allocator, Backend** backend);
 void destroy_backend(Backend* backend, const Allocator& allocator);
 
 }  // namespace ggm::host

@@ -2,7 +2,6 @@
 // workspace. Implemented by src/host and src/cuda, which do not see each other; owned by the handle (src/api).
 #pragma once
 
-#include "base/log.h"
 #include "plan/plan.h"
 
 namespace ggm {

@@ -6,8 +6,8 @@
 namespace ggm {
 namespace {
 
-// AUTO takes two-step: a second pass over the rows costs less than waiting for turns wherever rows are gathered. The choice may
-// not depend on the number of tokens, or the workspace would not be monotone in it.
+// AUTO takes two-step: no row waits for another then. NOTE: a rule here may not look at the number of tokens, or the workspace
+// would not be monotone in it.
 bool resolve_ordered(const MoeProblem& problem, bool by_tokens) { return by_tokens && problem.combine == GGM_COMBINE_ORDERED; }
 
 ProductShape row_product(const MoeProblem& problem, bool ordered) {

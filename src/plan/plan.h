@@ -95,12 +95,13 @@ struct MoeBackwardPlan {
   int multiprocessors = 0;
 };
 
-// The row_group form sorts rows by group: a routing of rows() tokens with one slot each.
+// The row_group form sorts rows by group: a routing of rows() tokens with one slot each. Without groups the array may be
+// absent: then no token is real, so none of it is read.
 RouteProblem routing_of_rows(const GemmProblem& problem);
 
 // Each is the support check too: GGM_STATUS_UNSUPPORTED names every kernel that was considered and why it was rejected.
 ggm_status_t make_plan(const RouteProblem& problem, const Device& device, RoutePlan* plan);
-ggm_status_t make_plan(PermuteKind kind, const PermuteProblem& problem, const Device& device, PermutePlan* plan);
+ggm_status_t make_plan(const PermuteProblem& problem, const Device& device, PermutePlan* plan);
 ggm_status_t make_plan(const GemmProblem& problem, const Device& device, GemmPlan* plan);
 ggm_status_t make_plan(const GemmArrayProblem& problem, const Device& device, GemmPlan* plan);
 ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwardPlan* plan);

@@ -11,7 +11,7 @@ ggm_status_t make_plan(const RouteProblem& problem, const Device& device, RouteP
   return close_ledger(ledger, &plan->workspace_bytes);
 }
 
-ggm_status_t make_plan(PermuteKind, const PermuteProblem& problem, const Device& device, PermutePlan* plan) {
+ggm_status_t make_plan(const PermuteProblem& problem, const Device& device, PermutePlan* plan) {
   *plan = PermutePlan{};
   Ledger ledger;
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, false, &ledger);
