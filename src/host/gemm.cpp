@@ -75,7 +75,7 @@ struct GemmWalk {
 Rows sort_row_groups(const GemmProblem& problem, const GemmPlan& plan, const void* row_group, void* workspace, Faults* faults) {
   const RouteProblem routing = routing_of_rows(problem);
   Rows rows(plan.rows, workspace);
-  rows.real_tokens = problem.groups > 0 ? routing.tokens : 0;  // without groups the array may be absent
+  rows.real_tokens = routing.tokens;
   route_rows(routing, {row_group, nullptr}, plan.scratch.counts.at<std::int32_t>(workspace), rows, faults);
   return rows;
 }

@@ -7,7 +7,8 @@ namespace ggm {
 
 RouteProblem routing_of_rows(const GemmProblem& problem) {
   RouteProblem routing{};
-  routing.tokens = routing.max_rows = routing.assignments = problem.rows();
+  routing.max_rows = routing.assignments = problem.rows();
+  routing.tokens = problem.groups > 0 ? problem.rows() : 0;
   routing.top_k = 1;
   routing.experts = routing.experts_total = problem.groups;
   routing.ids_ld = 1;

@@ -117,9 +117,10 @@ ggm_status_t run_grouped_gemm(const GemmProblem& problem, const GemmPlan& plan, 
   const TablePointers table = table_pointers(plan.table, workspace);
   const RowPointers rows = row_pointers(plan.rows, workspace);
   const bool by_row = problem.group_form == GroupForm::row_group;
-  if (by_row)
-    GGM_TRY(sort_row_groups(tensors.row_group, problem.index_type, problem.rows(), problem.groups, plan.scratch, workspace,
-                            tensors.faults, rows, launch));
+  if (by_row) {
+    const RouteInputs inputs{tensors.row_group, nullptr, nullptr, tensors.faults};
+    GGM_TRY(route_rows(routing_of_rows(problem), plan.scratch, workspace, inputs, rows, launch));
+  }
   GGM_TRY(build_groups(group_build(problem, tensors, rows), kGemmKernels[plan.kernel], table, launch));
 
   if (problem.groups > 0 && problem.m > 0 && problem.n > 0) {

@@ -319,20 +319,6 @@ ggm_status_t route_rows(const RouteProblem& problem, const RouteScratch& scratch
   return route_ids<std::int32_t>(problem, scratch, workspace, inputs, out, launch);
 }
 
-ggm_status_t sort_row_groups(const void* row_group, IndexType type, std::int64_t rows, std::int64_t groups,
-                             const RouteScratch& scratch, void* workspace, std::uint32_t* faults, const RowPointers& out,
-                             const Launch& launch) {
-  RouteProblem problem{};
-  problem.tokens = problem.assignments = problem.max_rows = rows;
-  problem.top_k = problem.ids_ld = 1;
-  problem.experts = problem.experts_total = groups;
-  problem.id_type = type;
-  RouteInputs inputs;
-  inputs.ids = row_group;
-  inputs.faults = faults;
-  return route_rows(problem, scratch, workspace, inputs, out, launch);
-}
-
 ggm_status_t load_route_kernels() {
   GGM_TRY(load_id_kernels<std::int32_t>());
   GGM_TRY(load_id_kernels<std::int64_t>());

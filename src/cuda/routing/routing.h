@@ -31,11 +31,6 @@ struct RouteInputs {
 ggm_status_t route_rows(const RouteProblem& problem, const RouteScratch& scratch, void* workspace, const RouteInputs& inputs,
                         const RowPointers& out, const Launch& launch);
 
-// The same for row_group [rows] of a grouped product: `groups` groups, one assignment a row.
-ggm_status_t sort_row_groups(const void* row_group, IndexType type, std::int64_t rows, std::int64_t groups,
-                             const RouteScratch& scratch, void* workspace, std::uint32_t* faults, const RowPointers& out,
-                             const Launch& launch);
-
 // A caller's arrays. All may be nullptr when there is nothing in them.
 struct GivenRows {
   const std::int32_t* group_offsets = nullptr;
