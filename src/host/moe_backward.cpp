@@ -1,3 +1,5 @@
+// The gradients, each on its own: one product dy W for dx and the routing weights, one over the rows of each expert for the
+// weights, one sum of rows for the bias.
 #include <algorithm>
 
 #include "host/backend.h"
@@ -42,16 +44,16 @@ void run_dx(const BackwardCall& c) {
   p.x_ld = problem.x_ld;
   p.x_grouped = problem.input_grouped;
   const bool wanted = problem.wants(GGM_GRADIENT_X);
-  const CombinedOutput dx{c.tensors.dx,
-                          problem.dx_type,
-                          problem.backward_product_type,
-                          problem.dx_ld,
-                          problem.input_grouped,
-                          c.plan.ordered,
-                          problem.add_to_dx,
-                          problem.keep_unused_rows,
-                          c.plan.products.at<void>(c.workspace),
-                          c.plan.sums.at<void>(c.workspace)};
+  const CombinedOutput dx{.data = c.tensors.dx,
+                          .type = problem.dx_type,
+                          .product_type = problem.backward_product_type,
+                          .ld = problem.dx_ld,
+                          .grouped = problem.input_grouped,
+                          .ordered = c.plan.ordered,
+                          .add = problem.add_to_dx,
+                          .keep_unused = problem.keep_unused_rows,
+                          .products = c.plan.products.at<void>(c.workspace),
+                          .sums = c.plan.sums.at<void>(c.workspace)};
   if (wanted) set_output(dx, &p);
   run_row_product<T>(c.engine, c.rows, p);
   if (wanted) combine_products<T>(c.engine, c.rows, dx, p);

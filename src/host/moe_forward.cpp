@@ -1,3 +1,4 @@
+// y = combine of x W_e^T + bias.
 #include "host/backend.h"
 #include "host/moe.h"
 
@@ -20,16 +21,16 @@ void run_forward(const Engine& engine, const MoeProblem& problem, const MoeForwa
   p.bias = tensors.bias;
   p.bias_type = problem.bias_type;
   p.bias_stride = problem.bias_stride;
-  const CombinedOutput y{tensors.y,
-                         problem.y_type,
-                         problem.forward_product_type,
-                         problem.y_ld,
-                         problem.output_grouped,
-                         plan.ordered,
-                         problem.add_to_y,
-                         problem.keep_unused_rows,
-                         plan.products.at<void>(workspace),
-                         plan.sums.at<void>(workspace)};
+  const CombinedOutput y{.data = tensors.y,
+                         .type = problem.y_type,
+                         .product_type = problem.forward_product_type,
+                         .ld = problem.y_ld,
+                         .grouped = problem.output_grouped,
+                         .ordered = plan.ordered,
+                         .add = problem.add_to_y,
+                         .keep_unused = problem.keep_unused_rows,
+                         .products = plan.products.at<void>(workspace),
+                         .sums = plan.sums.at<void>(workspace)};
   set_output(y, &p);
   run_row_product<T>(engine, rows, p);
   combine_products<T>(engine, rows, y, p);

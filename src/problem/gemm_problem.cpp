@@ -5,23 +5,30 @@
 namespace ggm {
 namespace {
 
-struct ProductTypes {
-  Type a, b, c, d;
-};
+// The types of both operations. `in` is either ABI struct.
+template <typename In, typename Problem>
+ggm_status_t resolve_types(const In& in, Problem* out) {
+  GGM_TRY(check::type("a_type", in.a_type, true, &out->a_type));
+  GGM_TRY(check::type("b_type", in.b_type, true, &out->b_type));
+  GGM_TRY(check::type("c_type", in.c_type, false, &out->c_type));
+  GGM_TRY(check::type("d_type", in.d_type, false, &out->d_type));
+  const Type a = out->a_type;
+  if (out->b_type != a)
+    return check::unsupported("b_type", out->b_type, "no kernel multiplies two types; it must equal a_type");
+  if (out->d_type == Type::none) out->d_type = a;
+  const auto allowed = [a](Type t) { return t == a || (is_16bit(a) && t == Type::float32); };
+  const char* rule = "it must be a_type, or float32 with 16-bit inputs";
+  if (!allowed(out->d_type)) return check::unsupported("d_type", out->d_type, rule);
+  if (out->c_type != Type::none && !allowed(out->c_type)) return check::unsupported("c_type", out->c_type, rule);
+  if (in.beta != 0 && out->c_type == Type::none)
+    return fail(GGM_STATUS_TYPE_MISMATCH, "beta = %g with c_type = 0; beta other than 0 needs c_type and c", in.beta);
+  return check::compute_type(in.compute_type);
+}
 
-ggm_status_t resolve_types(std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t d, double beta, ProductTypes* out) {
-  GGM_TRY(check::type("a_type", a, true, &out->a));
-  GGM_TRY(check::type("b_type", b, true, &out->b));
-  GGM_TRY(check::type("c_type", c, false, &out->c));
-  GGM_TRY(check::type("d_type", d, false, &out->d));
-  if (out->b != out->a) return check::unsupported("b_type", out->b, "no kernel multiplies two types; it must equal a_type");
-  if (out->d == Type::none) out->d = out->a;
-  const auto allowed = [&](Type t) { return t == out->a || (is_16bit(out->a) && t == Type::float32); };
-  if (!allowed(out->d)) return check::unsupported("d_type", out->d, "it must be a_type, or float32 with 16-bit inputs");
-  if (out->c != Type::none && !allowed(out->c))
-    return check::unsupported("c_type", out->c, "it must be a_type, or float32 with 16-bit inputs");
-  if (beta != 0 && out->c == Type::none)
-    return fail(GGM_STATUS_TYPE_MISMATCH, "beta = %g with c_type = 0; beta other than 0 needs c_type and c", beta);
+// 0 means int32 here.
+ggm_status_t resolve_index_type(std::int32_t value, IndexType* out) {
+  GGM_TRY(check::index_type("index_type", value, false, out));
+  if (*out == IndexType::none) *out = IndexType::int32;
   return GGM_STATUS_SUCCESS;
 }
 
@@ -100,8 +107,7 @@ ggm_status_t make_problem(const ggm_grouped_gemm_problem_t& in, GemmProblem* out
   out->m = in.m;
   out->n = in.n;
   out->k = in.k;
-  GGM_TRY(check::index_type("index_type", in.index_type, false, &out->index_type));
-  if (out->index_type == IndexType::none) out->index_type = IndexType::int32;
+  GGM_TRY(resolve_index_type(in.index_type, &out->index_type));
   if (variable_k) {
     GGM_TRY(check::enumeration("b_order", in.b_order, GGM_ORDER_KN));
     GGM_TRY(check::unused("b_order", in.b_order, "both operands of the variable-K layout are stored by rows"));
@@ -110,13 +116,7 @@ ggm_status_t make_problem(const ggm_grouped_gemm_problem_t& in, GemmProblem* out
     GGM_TRY(check::enumeration("b_order", in.b_order, GGM_ORDER_KN, true));
     out->b_order = static_cast<Order>(in.b_order);
   }
-  ProductTypes types;
-  GGM_TRY(resolve_types(in.a_type, in.b_type, in.c_type, in.d_type, in.beta, &types));
-  out->a_type = types.a;
-  out->b_type = types.b;
-  out->c_type = types.c;
-  out->d_type = types.d;
-  GGM_TRY(check::compute_type(in.compute_type));
+  GGM_TRY(resolve_types(in, out));
   GGM_TRY(check::at_least("sm_limit", in.sm_limit, 0));
   out->sm_limit = in.sm_limit;
   GGM_TRY(resolve_alpha(in.flags, in.alpha, &out->alpha));
@@ -136,19 +136,12 @@ ggm_status_t make_problem(const ggm_grouped_gemm_array_problem_t& in, GemmArrayP
   out->max_m = in.max_m;
   out->max_n = in.max_n;
   out->max_k = in.max_k;
-  GGM_TRY(check::index_type("index_type", in.index_type, false, &out->index_type));
-  if (out->index_type == IndexType::none) out->index_type = IndexType::int32;
+  GGM_TRY(resolve_index_type(in.index_type, &out->index_type));
   GGM_TRY(check::enumeration("a_order", in.a_order, GGM_ORDER_KM, true));
   GGM_TRY(check::enumeration("b_order", in.b_order, GGM_ORDER_KN, true));
   out->a_order = static_cast<Order>(in.a_order);
   out->b_order = static_cast<Order>(in.b_order);
-  ProductTypes types;
-  GGM_TRY(resolve_types(in.a_type, in.b_type, in.c_type, in.d_type, in.beta, &types));
-  out->a_type = types.a;
-  out->b_type = types.b;
-  out->c_type = types.c;
-  out->d_type = types.d;
-  GGM_TRY(check::compute_type(in.compute_type));
+  GGM_TRY(resolve_types(in, out));
   const int a = in.min_alignment;
   if (a < 0 || a > 256 || (a & (a - 1)) != 0)
     return fail(GGM_STATUS_INVALID_VALUE, "min_alignment = %d; must be 0 or a power of two up to 256", a);

@@ -51,18 +51,18 @@ ggm_status_t finish_routing_weights(const Backward& b) {
 ggm_status_t run_dx(const Backward& b) {
   const MoeProblem& problem = b.problem;
   const bool wants_dx = problem.wants(GGM_GRADIENT_X), wants_dots = problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS);
-  const RowResult dx{b.tensors.dx,
-                     problem.in_features,
-                     problem.dx_ld,
-                     problem.dx_type,
-                     problem.backward_product_type,
-                     problem.input_grouped,
-                     problem.add_to_dx,
-                     b.plan.ordered,
-                     b.plan.products.at<void>(b.workspace),
-                     b.plan.sums.at<void>(b.workspace),
-                     b.plan.turns.at<std::uint16_t>(b.workspace),
-                     b.plan.turns.bytes};
+  const RowResult dx{.out = b.tensors.dx,
+                     .features = problem.in_features,
+                     .ld = problem.dx_ld,
+                     .type = problem.dx_type,
+                     .product_type = problem.backward_product_type,
+                     .grouped = problem.input_grouped,
+                     .add = problem.add_to_dx,
+                     .ordered = b.plan.ordered,
+                     .products = b.plan.products.at<void>(b.workspace),
+                     .sums = b.plan.sums.at<void>(b.workspace),
+                     .turns = b.plan.turns.at<std::uint16_t>(b.workspace),
+                     .turns_bytes = b.plan.turns.bytes};
   if (problem.in_features > 0 && problem.routing.max_rows > 0) {
     const TablePointers table = table_pointers(b.plan.dx_table, b.workspace);
     GroupBuild build = row_groups(problem, b.rows);

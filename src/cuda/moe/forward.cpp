@@ -12,18 +12,18 @@ ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& pl
   if (problem.out_features == 0 || problem.routing.max_rows == 0)
     return GGM_STATUS_SUCCESS;  // without rows there are no tokens
 
-  const RowResult y{tensors.y,
-                    problem.out_features,
-                    problem.y_ld,
-                    problem.y_type,
-                    problem.forward_product_type,
-                    problem.output_grouped,
-                    problem.add_to_y,
-                    plan.ordered,
-                    plan.products.at<void>(workspace),
-                    plan.sums.at<void>(workspace),
-                    plan.turns.at<std::uint16_t>(workspace),
-                    plan.turns.bytes};
+  const RowResult y{.out = tensors.y,
+                    .features = problem.out_features,
+                    .ld = problem.y_ld,
+                    .type = problem.y_type,
+                    .product_type = problem.forward_product_type,
+                    .grouped = problem.output_grouped,
+                    .add = problem.add_to_y,
+                    .ordered = plan.ordered,
+                    .products = plan.products.at<void>(workspace),
+                    .sums = plan.sums.at<void>(workspace),
+                    .turns = plan.turns.at<std::uint16_t>(workspace),
+                    .turns_bytes = plan.turns.bytes};
   const RowOperand x{tensors.x, problem.x_ld, problem.x_type, problem.input_grouped};
   const TablePointers table = table_pointers(plan.table, workspace);
 

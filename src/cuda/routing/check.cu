@@ -143,9 +143,18 @@ RowPointers row_pointers(const RowArrays& rows, void* workspace) {
 ggm_status_t check_rows(const RouteProblem& problem, const GivenRows& given, const RowPointers& out, const Launch& launch) {
   const OffsetParams offsets{given.group_offsets, out.group_offsets, given.faults, problem.experts + 1, problem.max_rows};
   GGM_TRY(launch_kernel("check_offsets", check_offsets, 1, kScanThreads, 0, launch, offsets));
-  const CheckParams maps{given.row_assignment, given.assignment_row, given.num_tokens,    out.group_offsets,
-                         given.faults,         out.row_assignment,   out.assignment_row,  problem.tokens,
-                         problem.top_k,        problem.experts,      problem.assignments, problem.max_rows};
+  const CheckParams maps{.row_assignment = given.row_assignment,
+                         .assignment_row = given.assignment_row,
+                         .num_tokens = given.num_tokens,
+                         .offsets = out.group_offsets,
+                         .faults = given.faults,
+                         .checked_assignment = out.row_assignment,
+                         .checked_row = out.assignment_row,
+                         .tokens = problem.tokens,
+                         .top_k = problem.top_k,
+                         .experts = problem.experts,
+                         .assignments = problem.assignments,
+                         .max_rows = problem.max_rows};
   // Also without rows: a bad num_tokens is counted all the same.
   return launch_kernel("check_maps", check_maps, grid_size(launch, problem.assignments, kThreads), kThreads, 0, launch, maps);
 }
@@ -153,10 +162,16 @@ ggm_status_t check_rows(const RouteProblem& problem, const GivenRows& given, con
 ggm_status_t prepare_rows(const RouteProblem& problem, const RowPointers& rows, const void* routing_weights, Type weight_type,
                           std::int64_t weights_ld, const Launch& launch) {
   if (problem.max_rows == 0) return GGM_STATUS_SUCCESS;
-  const PrepareParams params{rows.row_assignment, rows.assignment_row, routing_weights,
-                             rows.row_token,      rows.row_weight,     rows.row_turn,
-                             problem.max_rows,    weights_ld,          static_cast<std::uint32_t>(problem.top_k),
-                             weight_type};
+  const PrepareParams params{.row_assignment = rows.row_assignment,
+                             .assignment_row = rows.assignment_row,
+                             .weights = routing_weights,
+                             .row_token = rows.row_token,
+                             .row_weight = rows.row_weight,
+                             .row_turn = rows.row_turn,
+                             .max_rows = problem.max_rows,
+                             .weights_ld = weights_ld,
+                             .top_k = static_cast<std::uint32_t>(problem.top_k),
+                             .weight_type = weight_type};
   return launch_kernel("prepare", prepare, grid_size(launch, problem.max_rows, kThreads), kThreads, 0, launch, params);
 }
 

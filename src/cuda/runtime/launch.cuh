@@ -3,8 +3,6 @@
 
 #include <cuda_runtime.h>
 
-#include <utility>
-
 #include "cuda/runtime/launch.h"
 #include "cuda/runtime/status.h"
 
