@@ -1,6 +1,7 @@
 #include "cuda/runtime/device.h"
 
 namespace ggm::cuda {
+
 ggm_status_t check_current_device(int ordinal) {
   int current = -1;
   GGM_TRY(cuda_status(cudaGetDevice(&current), "current device"));
