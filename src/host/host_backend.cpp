@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <initializer_list>
 #include <new>
 
 #include "base/status.h"
