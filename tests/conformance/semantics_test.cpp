@@ -1,126 +1,16 @@
-// Each decided semantic of the interface as a named test on hand-made numbers: one token or a few, values where a wrong
-// rounding, order or rule gives another number.
+// Each decided semantic of the routed operations as a named test on hand-made numbers: one token or a few, values where a wrong
+// rounding, order or rule gives another number. Those of the bare products: semantics_gemm_test.cpp.
 #include <cmath>
 #include <limits>
-#include <optional>
 
-#include "support/compare.h"
+#include "conformance/semantics.h"
 #include "support/inputs.h"
-#include "support/scene.h"
 
 using namespace ggm_test;
-
-// One body, a host and a GPU test case; it runs on every kernel family.
-#define SEMANTIC(name, body)                                              \
-  TEST_CASE("semantic: " name, "[host]") {                                \
-    for (const Backend& backend : host_backends()) body(Handle(backend)); \
-  }                                                                       \
-  TEST_CASE("semantic: " name ", GPU", "[gpu]") {                         \
-    for (const Backend& backend : cuda_backends()) body(Handle(backend)); \
-  }
 
 namespace {
 
 using Index = std::int64_t;
-constexpr std::int32_t kCombines[] = {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP, GGM_COMBINE_AUTO};
-
-// A fused problem given by plain lists; what is empty is absent.
-struct Tiny {
-  std::int32_t type = GGM_TYPE_FLOAT32;
-  Index tokens = 1, top_k = 1, experts = 1, K = 1, N = 1;
-  std::vector<Index> ids;
-  std::vector<double> w, x, weight, bias, y, dy;
-  std::optional<Index> num_tokens;
-  std::vector<double> faults = std::vector<double>(GGM_FAULT_WORDS, 0.0);
-  bool no_faults = false;
-  ggm_moe_problem_t problem = GGM_MOE_PROBLEM_INIT;  // further fields; sizes, types and order are set from the above
-
-  struct Result {
-    std::vector<double> y, dx, d_weight, d_bias, d_routing_weights;
-    std::vector<Index> faults;
-    std::size_t workspace = 0;
-  };
-
-  Result forward(const Handle& handle) const {
-    Scene scene(handle);
-    ggm_moe_problem_t p = sizes();
-    ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
-    Tensor* counted = inputs(&scene, &t);
-    Tensor& out = scene.output("y", p.y_type ? p.y_type : type, {1, tokens, N});
-    if (!y.empty()) out.assign(y);
-    t.y = out.data();
-    scene.run_twice(op::moe_forward, p, t);
-    Result r;
-    r.y = out.values();
-    r.workspace = scene.workspace_bytes();
-    take_faults(counted, &r);
-    return r;
-  }
-
-  Result backward(const Handle& handle, std::uint32_t gradients) const {
-    Scene scene(handle);
-    ggm_moe_problem_t p = sizes();
-    p.gradients = static_cast<std::int32_t>(gradients);
-    p.dy_type = type;
-    if ((gradients & GGM_GRADIENT_BIAS) && !p.d_bias_type) p.d_bias_type = type;
-    ggm_moe_backward_tensors_t t = GGM_MOE_BACKWARD_TENSORS_INIT;
-    Tensor* counted = inputs(&scene, &t);
-    t.dy = scene.input("dy", type, {1, tokens, N}).assign(dy).data();
-    Tensor& dx = scene.output("dx", p.dx_type ? p.dx_type : type, {1, tokens, K});
-    Tensor& dw = scene.output("d_weight", p.d_weight_type ? p.d_weight_type : type, {experts, N, K});
-    Tensor& db = scene.output("d_bias", p.d_bias_type ? p.d_bias_type : type, {1, experts, N});
-    Tensor& dr = scene.output("d_routing_weights", GGM_TYPE_FLOAT32, {1, tokens, top_k});
-    if (p.flags & GGM_FLAG_ADD_TO_DWEIGHT) dw.fill([](auto, auto, auto) { return 7; });
-    if (gradients & GGM_GRADIENT_X) t.dx = dx.data();
-    if (gradients & GGM_GRADIENT_WEIGHT) t.d_weight = dw.data();
-    if (gradients & GGM_GRADIENT_BIAS) t.d_bias = db.data();
-    if (gradients & GGM_GRADIENT_ROUTING_WEIGHTS) t.d_routing_weights = static_cast<float*>(dr.data());
-    scene.run_twice(op::moe_backward, p, t);
-    Result r;
-    r.dx = dx.values();
-    r.d_weight = dw.values();
-    r.d_bias = db.values();
-    r.d_routing_weights = dr.values();
-    take_faults(counted, &r);
-    return r;
-  }
-
- private:
-  ggm_moe_problem_t sizes() const {
-    ggm_moe_problem_t p = problem;
-    p.tokens = tokens;
-    p.top_k = top_k;
-    p.experts = experts;
-    p.in_features = K;
-    p.out_features = N;
-    p.id_type = GGM_INDEX_INT64;
-    p.routing_weight_type = w.empty() ? 0 : accumulator(type);
-    p.x_type = p.weight_type = type;
-    p.bias_type = bias.empty() ? 0 : type;
-    p.weight_order = GGM_ORDER_NK;
-    return p;
-  }
-  template <typename T>
-  Tensor* inputs(Scene* scene, T* t) const {
-    t->ids = scene->input("ids", kInt64, {1, tokens, top_k}).assign(ids).data();
-    if (!w.empty()) t->routing_weights = scene->input("w", accumulator(type), {1, tokens, top_k}).assign(w).data();
-    t->x = scene->input("x", type, {1, tokens, K}).assign(x).data();
-    t->weight = scene->input("weight", type, {experts, N, K}).assign(weight).data();
-    if (!bias.empty()) t->bias = scene->input("bias", type, {1, experts, N}).assign(bias).data();
-    if (num_tokens)
-      t->num_tokens = static_cast<const std::int32_t*>(
-          scene->input("num_tokens", kInt32, {1, 1, 1}).fill([this](auto, auto, auto) { return *num_tokens; }).data());
-    if (no_faults) return nullptr;
-    Tensor& counted = scene->faults().assign(faults);
-    t->faults = static_cast<std::uint32_t*>(counted.data());
-    return &counted;
-  }
-  static void take_faults(const Tensor* counted, Result* r) {
-    for (Index i = 0; counted && i < GGM_FAULT_WORDS; ++i) r->faults.push_back(counted->integer(i));
-  }
-};
-
-using Values = std::vector<double>;
 
 // ---- 1. product ----
 
@@ -201,47 +91,43 @@ void no_contraction(const Handle& handle) {
   }
 }
 
-// ---- 2. zero ----
-
-struct Product {
-  std::int32_t type = GGM_TYPE_FLOAT32;
-  ggm_grouped_gemm_problem_t p = GGM_GROUPED_GEMM_PROBLEM_INIT;
-  std::vector<Index> sizes{2, 1};
-  Values a{1, 2, 3, 4}, b{1, 10}, c, d;  // four rows of one number; the last row is in no group
-  bool in_place = false;
-
-  Values run(const Handle& handle) {
-    Scene scene(handle);
-    p.groups = 2;
-    p.m = 4;
-    p.n = p.k = 1;
-    p.b_order = GGM_ORDER_NK;
-    p.a_type = p.b_type = type;
-    ggm_grouped_gemm_tensors_t t = GGM_GROUPED_GEMM_TENSORS_INIT;
-    t.group_sizes = scene.input("sizes", kInt32, {1, 1, 2}).assign(sizes).data();
-    t.a = scene.input("a", type, {1, 4, 1}).assign(a).data();
-    t.b = scene.input("b", type, {p.stride_b == GGM_STRIDE_SHARED ? 1 : 2, 1, 1}).assign(b).data();
-    Tensor& out = scene.output("d", p.d_type ? p.d_type : type, {1, 4, 1});
-    if (!d.empty()) out.assign(d);
-    t.d = out.data();
-    if (!c.empty()) t.c = scene.input("c", p.c_type, {1, 4, 1}).assign(c).data();
-    if (in_place) t.c = out.data();
-    scene.run_twice(op::grouped_gemm, p, t);
-    return out.values();
-  }
-};
-
-void zero_is_default(const Handle& handle) {
-  Product q;
-  CHECK(q.run(handle) == Values{1, 2, 30, 0});  // alpha 0 without its flag is 1
-  q.p.flags = GGM_FLAG_ALPHA;
-  CHECK(q.run(handle) == Values{0, 0, 0, 0});  // with it, 0
-  q.p.alpha = 0.5;
-  CHECK(q.run(handle) == Values{0.5, 1, 15, 0});
-  Product shared;
-  shared.p.stride_b = GGM_STRIDE_SHARED;
-  shared.b = {5};
-  CHECK(shared.run(handle) == Values{5, 10, 15, 0});
+void grouped_rows_are_rounded_once_more(const Handle& handle) {
+  // p = q = 257, which bfloat16 rounds to 256; times 0.75 that is 192. With product_type float32 it is 192.75, so 193.
+  Scene scene(handle);
+  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
+  p.tokens = p.top_k = p.experts = 1;
+  p.in_features = p.out_features = 2;
+  p.id_type = GGM_INDEX_INT32;
+  p.x_type = p.weight_type = GGM_TYPE_BFLOAT16;
+  p.routing_weight_type = GGM_TYPE_FLOAT32;
+  p.weight_order = GGM_ORDER_NK;
+  p.input_rows = p.output_rows = GGM_ROWS_GROUPED;
+  p.gradients = GGM_GRADIENT_X;
+  const auto ones = [](auto, auto, auto) { return 1; };
+  ggm_moe_forward_tensors_t f = GGM_MOE_FORWARD_TENSORS_INIT;
+  f.ids = scene.input("ids", kInt32, {1, 1, 1}).fill([](auto, auto, auto) { return 0; }).data();
+  f.routing_weights = scene.input("w", GGM_TYPE_FLOAT32, {1, 1, 1}).fill([](auto, auto, auto) { return 0.75; }).data();
+  f.x = scene.input("x", GGM_TYPE_BFLOAT16, {1, 1, 2}).fill(ones).data();
+  f.weight =
+      scene.input("weight", GGM_TYPE_BFLOAT16, {1, 2, 2}).fill([](auto, auto r, auto c) { return r == c ? 256 : 1; }).data();
+  Tensor& y = scene.output("y", GGM_TYPE_BFLOAT16, {1, 1, 2});
+  Tensor& dx = scene.output("dx", GGM_TYPE_BFLOAT16, {1, 1, 2});
+  f.y = y.data();
+  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
+  b.ids = f.ids;
+  b.routing_weights = f.routing_weights;
+  b.weight = f.weight;
+  b.dy = f.x;
+  b.dx = dx.data();
+  scene.run_twice(op::moe_forward, p, f);
+  CHECK(y.values() == Values{192, 192});
+  scene.run_twice(op::moe_backward, p, b);
+  CHECK(dx.values() == Values{192, 192});
+  p.product_type = GGM_TYPE_FLOAT32;
+  scene.run_twice(op::moe_forward, p, f);
+  CHECK(y.values() == Values{193, 193});
+  scene.run_twice(op::moe_backward, p, b);
+  CHECK(dx.values() == Values{193, 193});
 }
 
 // ---- 3. plan ----
@@ -432,68 +318,47 @@ void experts_without_rows(const Handle& handle) {
   CHECK(t.backward(handle, GGM_GRADIENT_WEIGHT).d_weight == Values{7, 28, 7});
 }
 
-void grouped_rows_are_rounded_once_more(const Handle& handle) {
-  // p = q = 257, which bfloat16 rounds to 256; times 0.75 that is 192. With product_type float32 it is 192.75, so 193.
+// ---- 8. routing arrays ----
+
+void routing_arrays_rule(const Handle& handle) {
+  // Tokens 0 and 2 go to expert 1, token 1 to expert 0.
   Scene scene(handle);
   ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
-  p.tokens = p.top_k = p.experts = 1;
-  p.in_features = p.out_features = 2;
-  p.id_type = GGM_INDEX_INT32;
-  p.x_type = p.weight_type = GGM_TYPE_BFLOAT16;
-  p.routing_weight_type = GGM_TYPE_FLOAT32;
+  p.tokens = 3;
+  p.top_k = p.in_features = p.out_features = 1;
+  p.experts = 2;
+  p.x_type = p.weight_type = GGM_TYPE_FLOAT32;
   p.weight_order = GGM_ORDER_NK;
-  p.input_rows = p.output_rows = GGM_ROWS_GROUPED;
-  p.gradients = GGM_GRADIENT_X;
-  const auto ones = [](auto, auto, auto) { return 1; };
-  ggm_moe_forward_tensors_t f = GGM_MOE_FORWARD_TENSORS_INIT;
-  f.ids = scene.input("ids", kInt32, {1, 1, 1}).fill([](auto, auto, auto) { return 0; }).data();
-  f.routing_weights = scene.input("w", GGM_TYPE_FLOAT32, {1, 1, 1}).fill([](auto, auto, auto) { return 0.75; }).data();
-  f.x = scene.input("x", GGM_TYPE_BFLOAT16, {1, 1, 2}).fill(ones).data();
-  f.weight =
-      scene.input("weight", GGM_TYPE_BFLOAT16, {1, 2, 2}).fill([](auto, auto r, auto c) { return r == c ? 256 : 1; }).data();
-  Tensor& y = scene.output("y", GGM_TYPE_BFLOAT16, {1, 1, 2});
-  Tensor& dx = scene.output("dx", GGM_TYPE_BFLOAT16, {1, 1, 2});
-  f.y = y.data();
-  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
-  b.ids = f.ids;
-  b.routing_weights = f.routing_weights;
-  b.weight = f.weight;
-  b.dy = f.x;
-  b.dx = dx.data();
-  scene.run_twice(op::moe_forward, p, f);
-  CHECK(y.values() == Values{192, 192});
-  scene.run_twice(op::moe_backward, p, b);
-  CHECK(dx.values() == Values{192, 192});
-  p.product_type = GGM_TYPE_FLOAT32;
-  scene.run_twice(op::moe_forward, p, f);
-  CHECK(y.values() == Values{193, 193});
-  scene.run_twice(op::moe_backward, p, b);
-  CHECK(dx.values() == Values{193, 193});
-}
-
-// ---- 9. groups ----
-
-void beta_rule(const Handle& handle) {
-  Product q;
-  q.c = {100, 200, 300, NAN};
-  q.d = {-1, -2, -3, -4};
-  q.p.c_type = GGM_TYPE_FLOAT32;
-  q.p.beta = 2;
-  CHECK(q.run(handle) == Values{201, 402, 630, -4});  // the unused row stays
-  Product in_place;
-  in_place.d = {100, 200, 300, 400};
-  in_place.in_place = true;
-  in_place.p.c_type = GGM_TYPE_FLOAT32;
-  in_place.p.beta = -1;
-  CHECK(in_place.run(handle) == Values{-99, -198, -270, 400});
-  Product unread;  // beta 0: C is not read
-  unread.c = {NAN, NAN, NAN, NAN};
-  unread.p.c_type = GGM_TYPE_FLOAT32;
-  CHECK(unread.run(handle) == Values{1, 2, 30, 0});
-  Product keep;
-  keep.d = {-1, -2, -3, -4};
-  keep.p.flags = GGM_FLAG_KEEP_UNUSED_ROWS;
-  CHECK(keep.run(handle) == Values{1, 2, 30, -4});
+  Tensor& offsets = scene.input("group_offsets", kInt32, {1, 1, 3});
+  Tensor& row_assignment = scene.input("row_assignment", kInt32, {1, 1, 3});
+  Tensor& assignment_row = scene.input("assignment_row", kInt32, {1, 1, 3});
+  ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
+  t.group_offsets = static_cast<const std::int32_t*>(offsets.data());
+  t.row_assignment = static_cast<const std::int32_t*>(row_assignment.data());
+  t.assignment_row = static_cast<const std::int32_t*>(assignment_row.data());
+  t.x = scene.input("x", GGM_TYPE_FLOAT32, {1, 3, 1}).assign(Values{1, 2, 3}).data();
+  t.weight = scene.input("weight", GGM_TYPE_FLOAT32, {2, 1, 1}).assign(Values{10, 100}).data();
+  Tensor& y = scene.output("y", GGM_TYPE_FLOAT32, {1, 3, 1});
+  t.y = y.data();
+  Tensor& faults = scene.faults();
+  t.faults = static_cast<std::uint32_t*>(faults.data());
+  const auto check = [&](const std::vector<Index>& o, const std::vector<Index>& ra, const std::vector<Index>& ar,
+                         const Values& want, Index bad) {
+    offsets.assign(o);
+    row_assignment.assign(ra);
+    assignment_row.assign(ar);
+    for (const std::int32_t combine : kCombines) {
+      p.combine = combine;
+      scene.run_twice(op::moe_forward, p, t);
+      CHECK(y.values() == want);
+      CHECK(faults.integer(GGM_FAULT_BAD_ROUTING) == bad);
+    }
+  };
+  check({0, 1, 3}, {1, 0, 2}, {1, 0, 2}, {100, 20, 300}, 0);
+  check({0, 1, 3}, {1, 0, 2}, {1, 0, 0}, {100, 20, 0}, 1);   // row 2 says assignment 2, which says row 0
+  check({0, 1, 3}, {1, 0, 1}, {1, 0, 2}, {100, 20, 0}, 1);   // rows 0 and 2 both claim assignment 1
+  check({0, 1, 3}, {1, 9, -7}, {1, 0, 2}, {0, 20, 0}, 2);    // rows outside the assignments
+  check({-5, 9, 1}, {1, 0, 2}, {1, 0, 2}, {10, 20, 30}, 3);  // offsets become 0, 3, 3: all rows of expert 0
 }
 
 // ---- 10. no state ----
@@ -559,7 +424,7 @@ SEMANTIC("1 product, rounded to product_type before weighting", product_rounding
 SEMANTIC("1 product, bias added in float32 before the rounding", bias_inside_product)
 SEMANTIC("1 product, sum by experts ascending and then slots", order_of_sum)
 SEMANTIC("1 product, no contraction of weighting and sum", no_contraction)
-SEMANTIC("2 zero is the default, alpha counts with its flag alone", zero_is_default)
+SEMANTIC("1 product, grouped y and dx are rounded to product_type before the weight", grouped_rows_are_rounded_once_more)
 SEMANTIC("3 plan, the presence of a pointer decides nothing", pointers_decide_nothing)
 SEMANTIC("4 ids, skipped, faulty and doubled", ids_rule)
 SEMANTIC("5 device counts, num_tokens", num_tokens_rule)
@@ -570,7 +435,6 @@ SEMANTIC("6 weights, adding to y rounds once", adding_rounds_once)
 SEMANTIC("7 backward, w times dy is rounded before d_weight", d_weight_terms_are_rounded)
 SEMANTIC("7 backward, d_routing_weights from unrounded products", routing_gradient_is_unrounded)
 SEMANTIC("7 backward, experts without rows", experts_without_rows)
-SEMANTIC("1 product, grouped y and dx are rounded to product_type before the weight", grouped_rows_are_rounded_once_more)
-SEMANTIC("9 groups, beta, C in place and unused rows", beta_rule)
+SEMANTIC("8 routing arrays, rows on which the maps disagree", routing_arrays_rule)
 SEMANTIC("10 no state, any content of the workspace", workspace_content)
 SEMANTIC("11 faults are sticky and saturate", faults_rule)
