@@ -19,8 +19,13 @@ ggm_status_t prepare(ggm_handle_t handle, const In* in, Make make, MakePlan plan
   return plan_it(*problem, handle->device, plan);
 }
 
-template <typename Plan>
-ggm_status_t answer_size(const Plan& plan, std::size_t* bytes) {
+// The whole size query; `prepare_it` is the operation's own form of `prepare`.
+template <typename In, typename Problem, typename Plan>
+ggm_status_t answer_size(ggm_handle_t handle, const In* in, std::size_t* bytes,
+                         ggm_status_t (*prepare_it)(ggm_handle_t, const In*, Problem*, Plan*)) {
+  Problem problem;
+  Plan plan;
+  GGM_TRY(prepare_it(handle, in, &problem, &plan));
   if (bytes == nullptr) return fail(GGM_STATUS_NULL_POINTER, "bytes is NULL");
   *bytes = static_cast<std::size_t>(plan.workspace_bytes);
   return GGM_STATUS_SUCCESS;
@@ -42,8 +47,10 @@ void trace(ggm_handle_t handle, const char* operation, const Plan& plan) {
   handle->log.line(GGM_LOG_TRACE, "%s on %d multiprocessors", operation, plan.multiprocessors);
 }
 
-// Logs a failed call at GGM_LOG_ERROR and passes its status on.
-inline ggm_status_t report(ggm_handle_t handle, const char* function, ggm_status_t status) {
+// Runs the body of a call behind the guard and logs its failure.
+template <typename Body>
+ggm_status_t guard_call(ggm_handle_t handle, const char* function, Body&& body) {
+  const ggm_status_t status = guard(function, body);
   if (status != GGM_STATUS_SUCCESS && check_handle(handle) == GGM_STATUS_SUCCESS)
     handle->log.line(GGM_LOG_ERROR, "%s: %s: %s", function, status_name(status), last_error());
   return status;

@@ -128,38 +128,30 @@ extern "C" {
 
 GGM_API ggm_status_t ggm_grouped_gemm_workspace_size(ggm_handle_t handle, const ggm_grouped_gemm_problem_t* problem,
                                                      size_t* bytes) {
-  return ggm::api::guard("ggm_grouped_gemm_workspace_size", [&]() -> ggm_status_t {
-    ggm::GemmProblem p;
-    ggm::GemmPlan plan;
-    GGM_TRY(ggm::api::prepare_gemm(handle, problem, &p, &plan));
-    return ggm::api::answer_size(plan, bytes);
-  });
+  return ggm::api::guard("ggm_grouped_gemm_workspace_size",
+                         [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_gemm); });
 }
 
 GGM_API ggm_status_t ggm_grouped_gemm(ggm_handle_t handle, const ggm_grouped_gemm_problem_t* problem,
                                       const ggm_grouped_gemm_tensors_t* tensors, void* workspace, size_t workspace_bytes,
                                       ggm_stream_t stream) {
-  return ggm::api::report(handle, "ggm_grouped_gemm", ggm::api::guard("ggm_grouped_gemm", [&] {
-                            return ggm::api::grouped_gemm(handle, problem, tensors, workspace, workspace_bytes, stream);
-                          }));
+  return ggm::api::guard_call(handle, "ggm_grouped_gemm", [&] {
+    return ggm::api::grouped_gemm(handle, problem, tensors, workspace, workspace_bytes, stream);
+  });
 }
 
 GGM_API ggm_status_t ggm_grouped_gemm_array_workspace_size(ggm_handle_t handle, const ggm_grouped_gemm_array_problem_t* problem,
                                                            size_t* bytes) {
-  return ggm::api::guard("ggm_grouped_gemm_array_workspace_size", [&]() -> ggm_status_t {
-    ggm::GemmArrayProblem p;
-    ggm::GemmPlan plan;
-    GGM_TRY(ggm::api::prepare_array(handle, problem, &p, &plan));
-    return ggm::api::answer_size(plan, bytes);
-  });
+  return ggm::api::guard("ggm_grouped_gemm_array_workspace_size",
+                         [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_array); });
 }
 
 GGM_API ggm_status_t ggm_grouped_gemm_array(ggm_handle_t handle, const ggm_grouped_gemm_array_problem_t* problem,
                                             const ggm_grouped_gemm_array_tensors_t* tensors, void* workspace,
                                             size_t workspace_bytes, ggm_stream_t stream) {
-  return ggm::api::report(handle, "ggm_grouped_gemm_array", ggm::api::guard("ggm_grouped_gemm_array", [&] {
-                            return ggm::api::grouped_gemm_array(handle, problem, tensors, workspace, workspace_bytes, stream);
-                          }));
+  return ggm::api::guard_call(handle, "ggm_grouped_gemm_array", [&] {
+    return ggm::api::grouped_gemm_array(handle, problem, tensors, workspace, workspace_bytes, stream);
+  });
 }
 
 }  // extern "C"

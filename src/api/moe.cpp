@@ -5,10 +5,10 @@
 namespace ggm::api {
 namespace {
 
-template <typename Plan>
-ggm_status_t prepare_moe(MoeKind kind, ggm_handle_t handle, const ggm_moe_problem_t* in, MoeProblem* problem, Plan* plan) {
+template <MoeKind kind, typename Plan>
+ggm_status_t prepare_moe(ggm_handle_t handle, const ggm_moe_problem_t* in, MoeProblem* problem, Plan* plan) {
   return prepare(
-      handle, in, [kind](const ggm_moe_problem_t& full, MoeProblem* p) { return make_problem(kind, full, p); },
+      handle, in, [](const ggm_moe_problem_t& full, MoeProblem* p) { return make_problem(kind, full, p); },
       [](const MoeProblem& p, const Device& d, Plan* out) { return make_plan(p, d, out); }, problem, plan);
 }
 
@@ -55,7 +55,7 @@ ggm_status_t moe_forward(ggm_handle_t handle, const ggm_moe_problem_t* in, const
                          void* workspace, std::size_t workspace_bytes, ggm_stream_t stream) {
   MoeProblem p;
   MoeForwardPlan plan;
-  GGM_TRY(prepare_moe(MoeKind::forward, handle, in, &p, &plan));
+  GGM_TRY(prepare_moe<MoeKind::forward>(handle, in, &p, &plan));
   ggm_moe_forward_tensors_t t;
   GGM_TRY(read_tensors(tensors, &t));
   TensorList list;
@@ -118,7 +118,7 @@ ggm_status_t moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* in, cons
                           void* workspace, std::size_t workspace_bytes, ggm_stream_t stream) {
   MoeProblem p;
   MoeBackwardPlan plan;
-  GGM_TRY(prepare_moe(MoeKind::backward, handle, in, &p, &plan));
+  GGM_TRY(prepare_moe<MoeKind::backward>(handle, in, &p, &plan));
   ggm_moe_backward_tensors_t t;
   GGM_TRY(read_tensors(tensors, &t));
   TensorList list;
@@ -146,37 +146,31 @@ ggm_status_t moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* in, cons
 extern "C" {
 
 GGM_API ggm_status_t ggm_moe_forward_workspace_size(ggm_handle_t handle, const ggm_moe_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_moe_forward_workspace_size", [&]() -> ggm_status_t {
-    ggm::MoeProblem p;
-    ggm::MoeForwardPlan plan;
-    GGM_TRY(ggm::api::prepare_moe(ggm::MoeKind::forward, handle, problem, &p, &plan));
-    return ggm::api::answer_size(plan, bytes);
+  return ggm::api::guard("ggm_moe_forward_workspace_size", [&] {
+    return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_moe<ggm::MoeKind::forward, ggm::MoeForwardPlan>);
   });
 }
 
 GGM_API ggm_status_t ggm_moe_forward(ggm_handle_t handle, const ggm_moe_problem_t* problem,
                                      const ggm_moe_forward_tensors_t* tensors, void* workspace, size_t workspace_bytes,
                                      ggm_stream_t stream) {
-  return ggm::api::report(handle, "ggm_moe_forward", ggm::api::guard("ggm_moe_forward", [&] {
-                            return ggm::api::moe_forward(handle, problem, tensors, workspace, workspace_bytes, stream);
-                          }));
+  return ggm::api::guard_call(handle, "ggm_moe_forward", [&] {
+    return ggm::api::moe_forward(handle, problem, tensors, workspace, workspace_bytes, stream);
+  });
 }
 
 GGM_API ggm_status_t ggm_moe_backward_workspace_size(ggm_handle_t handle, const ggm_moe_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_moe_backward_workspace_size", [&]() -> ggm_status_t {
-    ggm::MoeProblem p;
-    ggm::MoeBackwardPlan plan;
-    GGM_TRY(ggm::api::prepare_moe(ggm::MoeKind::backward, handle, problem, &p, &plan));
-    return ggm::api::answer_size(plan, bytes);
+  return ggm::api::guard("ggm_moe_backward_workspace_size", [&] {
+    return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_moe<ggm::MoeKind::backward, ggm::MoeBackwardPlan>);
   });
 }
 
 GGM_API ggm_status_t ggm_moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* problem,
                                       const ggm_moe_backward_tensors_t* tensors, void* workspace, size_t workspace_bytes,
                                       ggm_stream_t stream) {
-  return ggm::api::report(handle, "ggm_moe_backward", ggm::api::guard("ggm_moe_backward", [&] {
-                            return ggm::api::moe_backward(handle, problem, tensors, workspace, workspace_bytes, stream);
-                          }));
+  return ggm::api::guard_call(handle, "ggm_moe_backward", [&] {
+    return ggm::api::moe_backward(handle, problem, tensors, workspace, workspace_bytes, stream);
+  });
 }
 
 }  // extern "C"

@@ -11,10 +11,10 @@ ggm_status_t prepare_route(ggm_handle_t handle, const ggm_route_problem_t* in, R
       [](const RouteProblem& p, const Device& d, RoutePlan* out) { return make_plan(p, d, out); }, problem, plan);
 }
 
-ggm_status_t prepare_permute(PermuteKind kind, ggm_handle_t handle, const ggm_permute_problem_t* in, PermuteProblem* problem,
-                             PermutePlan* plan) {
+template <PermuteKind kind>
+ggm_status_t prepare_permute(ggm_handle_t handle, const ggm_permute_problem_t* in, PermuteProblem* problem, PermutePlan* plan) {
   return prepare(
-      handle, in, [kind](const ggm_permute_problem_t& full, PermuteProblem* p) { return make_problem(kind, full, p); },
+      handle, in, [](const ggm_permute_problem_t& full, PermuteProblem* p) { return make_problem(kind, full, p); },
       [](const PermuteProblem& p, const Device& d, PermutePlan* out) { return make_plan(p, d, out); }, problem, plan);
 }
 
@@ -60,11 +60,12 @@ void log_permute(ggm_handle_t handle, const char* name, const PermuteProblem& p,
   trace(handle, name, plan);
 }
 
-ggm_status_t permute(PermuteKind kind, ggm_handle_t handle, const ggm_permute_problem_t* in,
-                     const ggm_permute_tensors_t* tensors, void* workspace, std::size_t workspace_bytes, ggm_stream_t stream) {
+template <PermuteKind kind>
+ggm_status_t permute(ggm_handle_t handle, const ggm_permute_problem_t* in, const ggm_permute_tensors_t* tensors,
+                     void* workspace, std::size_t workspace_bytes, ggm_stream_t stream) {
   PermuteProblem problem;
   PermutePlan plan;
-  GGM_TRY(prepare_permute(kind, handle, in, &problem, &plan));
+  GGM_TRY(prepare_permute<kind>(handle, in, &problem, &plan));
   ggm_permute_tensors_t t;
   GGM_TRY(read_tensors(tensors, &t));
   const bool forward = kind == PermuteKind::permute;
@@ -86,7 +87,7 @@ ggm_status_t unpermute_backward(ggm_handle_t handle, const ggm_permute_problem_t
                                 ggm_stream_t stream) {
   PermuteProblem problem;
   PermutePlan plan;
-  GGM_TRY(prepare_permute(PermuteKind::unpermute_backward, handle, in, &problem, &plan));
+  GGM_TRY(prepare_permute<PermuteKind::unpermute_backward>(handle, in, &problem, &plan));
   ggm_unpermute_backward_tensors_t t;
   GGM_TRY(read_tensors(tensors, &t));
   const Cover dw = vector(problem.routing.assignments, 4);
@@ -111,74 +112,63 @@ ggm_status_t unpermute_backward(ggm_handle_t handle, const ggm_permute_problem_t
   return handle->backend->unpermute_backward(problem, plan, t, workspace, stream);
 }
 
-ggm_status_t permute_size(PermuteKind kind, ggm_handle_t handle, const ggm_permute_problem_t* in, std::size_t* bytes) {
-  PermuteProblem problem;
-  PermutePlan plan;
-  GGM_TRY(prepare_permute(kind, handle, in, &problem, &plan));
-  return answer_size(plan, bytes);
-}
-
 }  // namespace
 }  // namespace ggm::api
 
 extern "C" {
 
 GGM_API ggm_status_t ggm_route_workspace_size(ggm_handle_t handle, const ggm_route_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_route_workspace_size", [&]() -> ggm_status_t {
-    ggm::RouteProblem p;
-    ggm::RoutePlan plan;
-    GGM_TRY(ggm::api::prepare_route(handle, problem, &p, &plan));
-    return ggm::api::answer_size(plan, bytes);
-  });
+  return ggm::api::guard("ggm_route_workspace_size",
+                         [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_route); });
 }
 
 GGM_API ggm_status_t ggm_route(ggm_handle_t handle, const ggm_route_problem_t* problem, const ggm_route_tensors_t* tensors,
                                void* workspace, size_t workspace_bytes, ggm_stream_t stream) {
-  return ggm::api::report(handle, "ggm_route", ggm::api::guard("ggm_route", [&] {
-                            return ggm::api::route(handle, problem, tensors, workspace, workspace_bytes, stream);
-                          }));
+  return ggm::api::guard_call(handle, "ggm_route",
+                              [&] { return ggm::api::route(handle, problem, tensors, workspace, workspace_bytes, stream); });
 }
 
 GGM_API ggm_status_t ggm_permute_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_permute_workspace_size",
-                         [&] { return ggm::api::permute_size(ggm::PermuteKind::permute, handle, problem, bytes); });
+  return ggm::api::guard("ggm_permute_workspace_size", [&] {
+    return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_permute<ggm::PermuteKind::permute>);
+  });
 }
 
 GGM_API ggm_status_t ggm_permute(ggm_handle_t handle, const ggm_permute_problem_t* problem,
                                  const ggm_permute_tensors_t* tensors, void* workspace, size_t workspace_bytes,
                                  ggm_stream_t stream) {
-  return ggm::api::report(handle, "ggm_permute", ggm::api::guard("ggm_permute", [&] {
-                            return ggm::api::permute(ggm::PermuteKind::permute, handle, problem, tensors, workspace,
-                                                     workspace_bytes, stream);
-                          }));
+  return ggm::api::guard_call(handle, "ggm_permute", [&] {
+    return ggm::api::permute<ggm::PermuteKind::permute>(handle, problem, tensors, workspace, workspace_bytes, stream);
+  });
 }
 
 GGM_API ggm_status_t ggm_unpermute_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_unpermute_workspace_size",
-                         [&] { return ggm::api::permute_size(ggm::PermuteKind::unpermute, handle, problem, bytes); });
+  return ggm::api::guard("ggm_unpermute_workspace_size", [&] {
+    return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_permute<ggm::PermuteKind::unpermute>);
+  });
 }
 
 GGM_API ggm_status_t ggm_unpermute(ggm_handle_t handle, const ggm_permute_problem_t* problem,
                                    const ggm_permute_tensors_t* tensors, void* workspace, size_t workspace_bytes,
                                    ggm_stream_t stream) {
-  return ggm::api::report(handle, "ggm_unpermute", ggm::api::guard("ggm_unpermute", [&] {
-                            return ggm::api::permute(ggm::PermuteKind::unpermute, handle, problem, tensors, workspace,
-                                                     workspace_bytes, stream);
-                          }));
+  return ggm::api::guard_call(handle, "ggm_unpermute", [&] {
+    return ggm::api::permute<ggm::PermuteKind::unpermute>(handle, problem, tensors, workspace, workspace_bytes, stream);
+  });
 }
 
 GGM_API ggm_status_t ggm_unpermute_backward_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem,
                                                            size_t* bytes) {
-  return ggm::api::guard("ggm_unpermute_backward_workspace_size",
-                         [&] { return ggm::api::permute_size(ggm::PermuteKind::unpermute_backward, handle, problem, bytes); });
+  return ggm::api::guard("ggm_unpermute_backward_workspace_size", [&] {
+    return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_permute<ggm::PermuteKind::unpermute_backward>);
+  });
 }
 
 GGM_API ggm_status_t ggm_unpermute_backward(ggm_handle_t handle, const ggm_permute_problem_t* problem,
                                             const ggm_unpermute_backward_tensors_t* tensors, void* workspace,
                                             size_t workspace_bytes, ggm_stream_t stream) {
-  return ggm::api::report(handle, "ggm_unpermute_backward", ggm::api::guard("ggm_unpermute_backward", [&] {
-                            return ggm::api::unpermute_backward(handle, problem, tensors, workspace, workspace_bytes, stream);
-                          }));
+  return ggm::api::guard_call(handle, "ggm_unpermute_backward", [&] {
+    return ggm::api::unpermute_backward(handle, problem, tensors, workspace, workspace_bytes, stream);
+  });
 }
 
 }  // extern "C"
