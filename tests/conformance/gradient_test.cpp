@@ -13,6 +13,22 @@ struct Sizes {
   Index tokens = 5, top_k = 2, experts = 3, K = 6, N = 7;
 };
 
+// Adds 1 to one element after the other: `change` of the loss must be that element's gradient.
+template <typename Change>
+void check_gradient(Tensor* input, const std::vector<double>& gradient, Change change) {
+  const Shape& shape = input->shape();
+  std::size_t i = 0;
+  for (Index e = 0; e < shape.batches; ++e)
+    for (Index r = 0; r < shape.rows; ++r)
+      for (Index c = 0; c < shape.columns; ++c, ++i) {
+        const double old = decode(input->type(), input->initial_bits(e, r, c));
+        input->set(e, r, c, old + 1);
+        INFO(input->name() << "[" << e << "," << r << "," << c << "]");
+        REQUIRE(change() == gradient[i]);
+        input->set(e, r, c, old);
+      }
+}
+
 void differences(bool cuda, std::int32_t type, std::int32_t order) {
   const Handle handle(backends(cuda).front());
   const Sizes s;
@@ -76,20 +92,8 @@ void differences(bool cuda, std::int32_t type, std::int32_t order) {
   };
   const double base = loss();
   Tensor* inputs[] = {&x, &weight, &bias, &w};
-  for (std::size_t which = 0; which < 4; ++which) {
-    Tensor& input = *inputs[which];
-    const Shape& shape = input.shape();
-    std::size_t i = 0;
-    for (Index e = 0; e < shape.batches; ++e)
-      for (Index r = 0; r < shape.rows; ++r)
-        for (Index c = 0; c < shape.columns; ++c, ++i) {
-          const double old = decode(input.type(), input.initial_bits(e, r, c));
-          input.set(e, r, c, old + 1);
-          INFO(input.name() << "[" << e << "," << r << "," << c << "]");
-          REQUIRE(loss() - base == gradients[which][i]);
-          input.set(e, r, c, old);
-        }
-  }
+  for (std::size_t which = 0; which < 4; ++which)
+    check_gradient(inputs[which], gradients[which], [&] { return loss() - base; });
 }
 
 }  // namespace
