@@ -39,11 +39,11 @@ if(GGM_WITH_CUDA)
   endif()
   foreach(arch IN LISTS GGM_CUDA_ARCHITECTURES)
     if(arch MATCHES "^90(-real|-virtual)?$")
-      message(FATAL_ERROR "GGM_CUDA_ARCHITECTURES names 90: name 90a, the Hopper kernels need its instructions")
+      message(FATAL_ERROR "GGM_CUDA_ARCHITECTURES names 90: name 90a, which has all the instructions of Hopper")
     endif()
   endforeach()
 endif()
-message(STATUS "ggm ${PROJECT_VERSION}: CUDA backend ${GGM_WITH_CUDA}${ggm_arch_note}")
+message(STATUS "ggm ${PROJECT_VERSION}: CUDA backend ${GGM_WITH_CUDA}")
 
 # What every target of the project is compiled with. Nothing here touches CMAKE_CXX_FLAGS.
 add_library(ggm_build_flags INTERFACE)
