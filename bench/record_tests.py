@@ -7,7 +7,7 @@ What it runs, on a build folder that has everything built (cmake/test.sh, or the
   3. compute-sanitizer's memcheck, racecheck, initcheck and synccheck over ggm_launch_all, which launches every kernel on memory
      that is fresh where it is not written (GGM_TEST_POISON=0), and says which kernels the tool saw
 
-Usage: bench/record_tests.py BUILD [--jobs N] [--output FILE] [--only tests,jit,sanitizers]
+Usage: bench/record_tests.py BUILD [--jobs N] [--output FILE] [--only tests,jit,sanitizers [--add]]
        bench/record_tests.py --write-manifest FILE      where the checkout is
        bench/record_tests.py BUILD --manifest FILE      on a copy of the files without .git
 It refuses a checkout with changes in include, src, tests or bench (results apart), since the record names what was tested:
@@ -210,7 +210,8 @@ def parse():
     parser.add_argument("build", nargs="?", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
     parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("--only", default="tests,jit,sanitizers", help="stages to run, for trying out; a record wants all")
+    parser.add_argument("--only", default="tests,jit,sanitizers", help="stages to run; a record wants all")
+    parser.add_argument("--add", action="store_true", help="add these stages to the record of the same sources and device in --output")
     parser.add_argument("--manifest", type=pathlib.Path)
     parser.add_argument("--write-manifest", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -219,11 +220,24 @@ def parse():
     return arguments
 
 
+def earlier_stages(path, now):
+    """The record in `path`, if it is of the same sources, tests and machine."""
+    before = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("source_id", "tests_id", "device", "driver", "library"):
+        if before.get(key) != now[key]:
+            raise Refused(f"{path} is of {key} {before.get(key)}, not {now[key]}")
+    return before
+
+
 def record(arguments):
     manifest = check_manifest(arguments.manifest.read_text(encoding="utf-8")) if arguments.manifest else git_manifest()
     build = arguments.build.resolve()
     result = {**ids(manifest), **device(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "library": library(build)}
+    seconds = 0
+    if arguments.add:
+        result = earlier_stages(arguments.output, result)
+        seconds = result["seconds"]
     stages = arguments.only.split(",")
     say(f"{result['device']}, source {result['source_id']}, tests {result['tests_id']}, {result['library']}")
     if "tests" in stages:
@@ -237,7 +251,7 @@ def record(arguments):
         for tool in TOOLS:
             found = result["sanitizers"][tool]
             say(f"{tool}: {found['verdict']}, {len(found.get('kernels_seen', []))} kernels seen")
-    result["seconds"] = round(time.monotonic() - START)
+    result["seconds"] = seconds + round(time.monotonic() - START)
     short = re.sub(r"[^a-z0-9]+", "-", result["device"].lower().replace("nvidia", "")).strip("-")
     path = arguments.output or ROOT / "bench" / "results" / f"tests-{short}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
