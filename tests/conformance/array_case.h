@@ -166,7 +166,7 @@ struct ArrayRun {
   }
 };
 
-// The table: all pairs of its axes, and for every order a product that wants large tiles and one that wants small ones.
+// The table: all pairs of its axes, and for every order a product for each height of row tiles.
 inline std::vector<ArrayCase> array_cases() {
   std::vector<ArrayCase> cases;
   for (const std::vector<int>& row : all_pairs({4, 2, 2, 2, 5, 4, 2, 2, 2, 3, 3, 4}, 77)) {
@@ -190,7 +190,7 @@ inline std::vector<ArrayCase> array_cases() {
   for (const std::int32_t type : kFloatTypes)
     for (const std::int32_t a_order : {GGM_ORDER_MK, GGM_ORDER_KM})
       for (const std::int32_t b_order : {GGM_ORDER_NK, GGM_ORDER_KN})
-        for (const std::int64_t bound : {20, 200}) {
+        for (const std::int64_t bound : {20, 50, 200}) {
           ArrayCase c;
           c.type = type;
           c.a_order = a_order;

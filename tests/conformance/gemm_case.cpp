@@ -16,6 +16,7 @@ std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 constexpr Index kExtents[] = {1, 2, 3, 7, 8, 15, 17, 24, 64, 65, 128, 129, 200};
 constexpr int kSizePatterns = 6;
+constexpr int kMediumSizes = kSizePatterns;  // not one of the pairs
 
 Index group_size(int pattern, Index group, Index groups) {
   const std::uint32_t h = mix(static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(pattern), 5);
@@ -24,6 +25,7 @@ Index group_size(int pattern, Index group, Index groups) {
     case 1: return 1;
     case 2: return h % 9;
     case 3: return group + 1 == groups ? 130 : 0;
+    case kMediumSizes: return 40 + h % 20;
     case 4: return group == 0 ? 128 : group == 1 ? 130 : group == 2 ? 65 : group == 3 ? 0 : h % 4;
     default: return group % 3 == 1 ? 0 : h % 24;
   }
@@ -94,18 +96,22 @@ std::vector<GemmCase> gemm_cases(std::int32_t type, Data data) {
     c.data = data;
     cases.push_back(c);
   }
-  // For every kind a product that wants large tiles and one that wants small ones.
+  // For every kind a product for each height of row tiles: few, some and many rows a group.
+  struct Height {
+    Index inner, groups;
+    int sizes;
+  };
   for (const Kind& kind : kinds)
-    for (const bool large : {false, true}) {
+    for (const Height& height : {Height{24, 7, 1}, Height{50, 3, kMediumSizes}, Height{200, 1, 3}}) {
       GemmCase c;
       c.type = type;
       c.layout = kind.layout;
       c.form = kind.form;
       c.order = kind.order;
       c.n = 129;
-      c.inner = large ? 200 : 24;
-      c.groups = large ? 1 : 7;
-      c.sizes = large ? 3 : 1;
+      c.inner = height.inner;
+      c.groups = height.groups;
+      c.sizes = height.sizes;
       c.data = data;
       cases.push_back(c);
     }
