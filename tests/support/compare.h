@@ -33,19 +33,6 @@ inline std::string difference(const Tensor& tensor, const std::vector<double>& e
   return "";
 }
 
-// The same against bits, for outputs that keep their initial content.
-inline std::string difference_bits(const Tensor& tensor, const std::vector<std::uint64_t>& expected) {
-  const std::vector<std::uint64_t> got = tensor.all_bits();
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (i >= expected.size() || got[i] != expected[i]) {
-      std::ostringstream text;
-      text << tensor.name() << " element " << i << ": bits " << std::hex << got[i] << ", expected "
-           << (i < expected.size() ? expected[i] : 0);
-      return text.str();
-    }
-  return "";
-}
-
 // ||got - want|| / ||want|| in the Frobenius norm; infinite when something is not finite. 0 for two zero matrices.
 inline double relative_error(const std::vector<double>& got, const std::vector<double>& want) {
   double error = 0, norm = 0;
