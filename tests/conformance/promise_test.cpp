@@ -1,6 +1,7 @@
 // Promises about bits: determinism, batch invariance, fused equals unfused, what never changes a bit, and real sizes within the
 // limits.
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "conformance/layer.h"
@@ -43,6 +44,32 @@ void determinism(bool cuda, Index tokens, LayerSpec spec, int runs) {
         layer.backward();
         CHECK(differences_of_runs(layer.scene(), op::moe_backward, layer.problem(), layer.backward_tensors(),
                                   {&layer.dx(), &layer.d_weight(), &layer.d_bias(), &layer.d_routing_weights()}, times) == 0);
+      }
+    }
+  }
+}
+
+// Route, permute, unpermute, unpermute_backward and grouped products, from new memory in each run.
+void determinism_of_steps(bool cuda, Index tokens, const LayerSpec& base, int runs) {
+  for (const Backend& backend : backends(cuda)) {
+    const Handle handle(backend);
+    for (const std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16}) {
+      LayerSpec spec = base;
+      spec.type = type;
+      GGM_CASE(text_of(backend, spec));
+      std::optional<Layer::Unfused> first;
+      for (int run = 0; run < runs; ++run) {
+        BusyStream stream(backend);
+        Layer layer(handle, spec, first_tokens(tokens));
+        layer.scene().set_stream(stream.stream());
+        layer.backward();  // with dy, so that the steps go through both directions
+        const Layer::Unfused result = layer.unfused();
+        if (!first) first = result;
+        REQUIRE((result.y == first->y));
+        REQUIRE(!result.dx.empty());
+        REQUIRE((result.dx == first->dx));
+        REQUIRE((result.d_weight == first->d_weight));
+        REQUIRE((result.d_routing_weights == first->d_routing_weights));
       }
     }
   }
@@ -265,6 +292,8 @@ TEST_CASE("promise: determinism, 20 runs", "[host]") { determinism(false, 150, s
 TEST_CASE("promise: determinism, 1000 runs of four waves of tiles beside a busy stream, GPU", "[gpu]") {
   determinism(true, 4096, waves(), 1000);
 }
+TEST_CASE("promise: determinism of the separate operations", "[host]") { determinism_of_steps(false, 150, small(), 5); }
+TEST_CASE("promise: determinism of the separate operations, GPU", "[gpu]") { determinism_of_steps(true, 700, small(), 30); }
 TEST_CASE("promise: batch invariance of 64 tokens in batches of 2 to 4096", "[host]") {
   batch_invariance(false, {2, 17, 256, 4096}, small());
 }
