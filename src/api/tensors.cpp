@@ -1,5 +1,6 @@
 #include "api/tensors.h"
 
+#include "base/checked.h"
 #include "ggm/ggm.h"
 
 namespace ggm::api {
@@ -7,13 +8,15 @@ namespace {
 
 // Whether two tensors of the same row pitch lie side by side in one wider matrix, as two column ranges do: their address ranges
 // meet, their elements do not.
-bool side_by_side(const Cover& a, const char* a_begin, const Cover& b, const char* b_begin) {
-  const std::int64_t pitch = a.ld * a.element_bytes;
-  const auto regular = [&](const Cover& c) {
-    return c.ld * c.element_bytes == pitch && c.stride * c.element_bytes % pitch == 0;
+bool side_by_side(const Cover& a, std::uintptr_t a_begin, const Cover& b, std::uintptr_t b_begin) {
+  const Checked row = Checked(a.ld) * Checked(a.element_bytes);
+  const std::int64_t pitch = row.value;
+  const auto regular = [pitch](const Cover& c) {
+    const Checked bytes = Checked(c.ld) * Checked(c.element_bytes), group = Checked(c.stride) * Checked(c.element_bytes);
+    return !bytes.overflow && bytes.value == pitch && (c.groups == 1 || (!group.overflow && group.value % pitch == 0));
   };
-  if (pitch <= 0 || !regular(a) || !regular(b)) return false;
-  std::int64_t shift = (b_begin - a_begin) % pitch;
+  if (row.overflow || pitch <= 0 || !regular(a) || !regular(b)) return false;
+  std::int64_t shift = static_cast<std::int64_t>(b_begin - a_begin) % pitch;
   if (shift < 0) shift += pitch;
   return shift >= a.columns * a.element_bytes && shift + b.columns * b.element_bytes <= pitch;
 }
@@ -58,13 +61,14 @@ ggm_status_t TensorList::absent(const char* name, const void* pointer, const cha
 }
 
 ggm_status_t TensorList::check_pair(const Entry& a, const Entry& b) const {
-  const char* a_end = a.begin + a.cover.bytes();
-  const char* b_end = b.begin + b.cover.bytes();
-  if (a.begin >= b_end || b.begin >= a_end) return GGM_STATUS_SUCCESS;
-  if (side_by_side(a.cover, a.begin, b.cover, b.begin)) return GGM_STATUS_SUCCESS;
+  // Distances instead of ends: sizes come from the caller, and an end may lie behind the last address.
+  const auto a_begin = reinterpret_cast<std::uintptr_t>(a.begin), b_begin = reinterpret_cast<std::uintptr_t>(b.begin);
+  const auto a_bytes = static_cast<std::uintptr_t>(a.cover.bytes()), b_bytes = static_cast<std::uintptr_t>(b.cover.bytes());
+  if (b_begin - a_begin >= a_bytes && a_begin - b_begin >= b_bytes) return GGM_STATUS_SUCCESS;
+  if (side_by_side(a.cover, a_begin, b.cover, b_begin)) return GGM_STATUS_SUCCESS;
   return fail(GGM_STATUS_ALIASING, "%s [%p, %p) overlaps %s [%p, %p); they must be apart", a.name,
-              static_cast<const void*>(a.begin), static_cast<const void*>(a_end), b.name, static_cast<const void*>(b.begin),
-              static_cast<const void*>(b_end));
+              reinterpret_cast<const void*>(a_begin), reinterpret_cast<const void*>(a_begin + a_bytes), b.name,
+              reinterpret_cast<const void*>(b_begin), reinterpret_cast<const void*>(b_begin + b_bytes));
 }
 
 ggm_status_t TensorList::finish(void* workspace, std::size_t workspace_bytes, std::int64_t needed_bytes) {

@@ -34,7 +34,10 @@ class Ledger {
   std::int64_t total() const { return total_.value; }
 
  private:
-  static std::int64_t padding(std::int64_t bytes) { return -bytes & (GGM_WORKSPACE_ALIGNMENT - 1); }
+  // Without sign: after an overflow `bytes` may be any value.
+  static std::int64_t padding(std::int64_t bytes) {
+    return static_cast<std::int64_t>(-static_cast<std::uint64_t>(bytes) & (GGM_WORKSPACE_ALIGNMENT - 1));
+  }
 
   Checked total_ = 0;
 };

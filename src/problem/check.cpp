@@ -86,8 +86,9 @@ ggm_status_t stride(const char* field, std::int64_t value, Checked packed, std::
 
 ggm_status_t extent(const char* tensor, std::int64_t groups, std::int64_t stride, std::int64_t rows, std::int64_t ld,
                     std::int64_t columns, int element_bytes) {
-  if (groups == 0 || rows == 0 || columns == 0) return GGM_STATUS_SUCCESS;
-  const Checked elements = Checked(groups - 1) * Checked(stride) + Checked(rows - 1) * Checked(ld) + Checked(columns);
+  // Also of an empty tensor: offsets of its groups and rows are computed even where nothing is read.
+  const Checked elements =
+      Checked(max64(groups - 1, 0)) * Checked(stride) + Checked(max64(rows - 1, 0)) * Checked(ld) + Checked(columns);
   if ((elements * Checked(element_bytes)).overflow)
     return fail(GGM_STATUS_OVERFLOW, "%s: %lld groups of stride %lld, %lld rows of leading dimension %lld exceed 2^63-1 bytes",
                 tensor, ll(groups), ll(stride), ll(rows), ll(ld));

@@ -221,6 +221,18 @@ TEST_CASE("workspace: a size beyond 64 bits is an overflow, not a wrap", "[host]
   REQUIRE(make_plan(problem, card({90, 227}), &plan) == GGM_STATUS_OVERFLOW);
 }
 
+TEST_CASE("workspace: a region of exactly 2^63 bytes is an overflow", "[host]") {
+  ggm_moe_problem_t p = moe(std::int64_t{1} << 29, GGM_TYPE_FLOAT64);
+  p.top_k = 2;
+  p.routing_weight_type = 0;
+  p.in_features = 1;
+  p.out_features = std::int64_t{1} << 30;
+  MoeProblem problem;
+  GGM_REQUIRE_OK(make_problem(MoeKind::forward, p, &problem));
+  MoeForwardPlan plan;
+  REQUIRE(make_plan(problem, card({90, 227}), &plan) == GGM_STATUS_OVERFLOW);
+}
+
 TEST_CASE("plan: the multiprocessors of a call are the limit or the card", "[host]") {
   for (std::int32_t limit : {0, 1, 16, 132, 1000}) {
     ggm_moe_problem_t p = moe(64);

@@ -42,6 +42,20 @@ TEST_CASE("gemm problem: packed leading dimensions and strides of every layout",
   CHECK((p.lda == 7 && p.ldb == 11 && p.ldd == 11 && p.stride_d == 7 * 11 && p.rows() == 13 && p.d_type == Type::float32));
 }
 
+TEST_CASE("gemm problem: strides of empty matrices too must make offsets of 64 bits", "[host]") {
+  ggm_grouped_gemm_problem_t in = GGM_GROUPED_GEMM_PROBLEM_INIT;
+  in.layout = GGM_LAYOUT_MASKED;
+  in.groups = 3, in.m = 0, in.n = 4, in.k = 4;
+  in.a_type = in.b_type = GGM_TYPE_FLOAT32;
+  in.b_order = GGM_ORDER_NK;
+  GemmProblem p;
+  GGM_REQUIRE_OK(make_problem(in, &p));
+  in.stride_d = std::int64_t{1} << 62;
+  CHECK(make_problem(in, &p) == GGM_STATUS_OVERFLOW);
+  in.groups = 1;  // the stride is never used
+  CHECK(make_problem(in, &p) == GGM_STATUS_SUCCESS);
+}
+
 TEST_CASE("gemm problem: alpha counts with its flag alone, also a real 0", "[host]") {
   ggm_grouped_gemm_problem_t in = GGM_GROUPED_GEMM_PROBLEM_INIT;
   in.a_type = in.b_type = GGM_TYPE_FLOAT32, in.b_order = GGM_ORDER_NK;

@@ -90,3 +90,22 @@ TEST_CASE("tensors: C may be D, exactly, and the workspace may be nothing", "[ho
   REQUIRE(shifted.required("d", m.bytes + 4, cover, Access::write) == GGM_STATUS_SUCCESS);
   CHECK(shifted.finish(nullptr, 0, 0) == GGM_STATUS_ALIASING);
 }
+
+TEST_CASE("tensors: strides and ends beyond 64 bits neither wrap nor hide an overlap", "[host]") {
+  Memory m;
+  constexpr std::int64_t kHuge = INT64_MAX;
+  const api::Cover row = matrix(1, kHuge, 8, Type::float32);                  // one row: the leading dimension is never used
+  const api::Cover block{1, kHuge, 1, 8, 8, 4};                               // one group: nor is the stride
+  const api::Cover endless = matrix(1, kHuge / 8, kHuge / 8, Type::float32);  // ends behind the last address
+  for (const api::Cover& cover : {row, block, endless}) {
+    INFO(cover.bytes());
+    TensorList list;
+    REQUIRE(list.required("a", m.bytes, cover, Access::read) == GGM_STATUS_SUCCESS);
+    REQUIRE(list.required("d", m.bytes + 16, row, Access::write) == GGM_STATUS_SUCCESS);
+    CHECK(list.finish(nullptr, 0, 0) == GGM_STATUS_ALIASING);
+  }
+  TensorList apart;
+  REQUIRE(apart.required("a", m.bytes, row, Access::read) == GGM_STATUS_SUCCESS);
+  REQUIRE(apart.required("d", m.bytes + 32, row, Access::write) == GGM_STATUS_SUCCESS);
+  CHECK(apart.finish(nullptr, 0, 0) == GGM_STATUS_SUCCESS);
+}
