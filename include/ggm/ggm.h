@@ -38,7 +38,8 @@
  * CUDA graph and replayed with other device data. The host backend takes NULL only and returns when the work is done.
  *
  * Threads.  A handle is immutable after ggm_create: any number of threads may call with one handle at the same time, if
- * their workspaces and outputs differ and, on CUDA, the handle's device is current in each of them.
+ * their workspaces and outputs differ and, on CUDA, the handle's device is current in each of them. Only `faults` may be
+ * one array for many calls: it is counted atomically.
  *
  * Determinism.  The same inputs give the same bits on the same kind of device with the same library version: run after
  * run, on any stream, whatever the batch around a token. No product splits its inner dimension; every element is one
@@ -49,8 +50,8 @@
  * accepted; a larger one is accepted when the bytes this library does not know are zero.
  *
  * Sizes and strides count elements, workspace counts bytes. A leading dimension or stride of 0 means packed;
- * GGM_STRIDE_SHARED means a real stride of 0: all groups share one matrix (inputs only). Output strides must not make
- * rows or groups overlap: the result of overlapping outputs is undefined.
+ * GGM_STRIDE_SHARED means a real stride of 0: all groups share one matrix (inputs only). Any other value is at least the
+ * length of a row. Output strides must not make rows or groups overlap: the result of overlapping outputs is undefined.
  *
  * Errors.  Every function returns a ggm_status_t. When it is not GGM_STATUS_SUCCESS nothing was launched or written
  * (except GGM_STATUS_CUDA_ERROR and GGM_STATUS_INTERNAL_ERROR, which may come late), and ggm_last_error() of the same
@@ -253,7 +254,7 @@ enum {
 enum { GGM_LOG_OFF = 0, GGM_LOG_ERROR = 1, GGM_LOG_PLAN = 2, GGM_LOG_TRACE = 3 };
 
 /* flags of ggm_create_params_t */
-enum { GGM_CREATE_CURRENT_DEVICE = 1 /* take the calling thread's current CUDA device; `device` must be 0 */ };
+enum { GGM_CREATE_CURRENT_DEVICE = 1 /* take the thread's current CUDA device; `device` must be 0; the host ignores it */ };
 
 typedef struct ggm_create_params {
   uint32_t struct_size;  /* sizeof(ggm_create_params_t) */
@@ -264,7 +265,8 @@ typedef struct ggm_create_params {
   int32_t log_level;     /* GGM_LOG_*; the environment variable GGM_LOG (off, error, plan, trace) overrides 0 */
   int32_t host_threads;  /* host backend: worker threads, 0 = one a core; at most 1024 */
   int32_t reserved;      /* 0 */
-  /* Called with one complete line, no newline, from the thread that makes the call. No lock is held. NULL: stderr. */
+  /* Called with one complete line, no newline, from the thread that makes the call, so by several at once when several call.
+     No lock is held. NULL: stderr. */
   void (*log)(void* user, int32_t level, const char* message);
   void* log_user;
   /* Host allocator, used by ggm_create and ggm_destroy alone; both NULL: malloc and free. alignment is a power of two. */
@@ -544,8 +546,8 @@ GGM_API ggm_status_t ggm_grouped_gemm(ggm_handle_t handle, const ggm_grouped_gem
  *
  * Sizes, leading dimensions and pointers are device arrays, so nothing of a group is known to the host but the bounds. A size
  * that is negative or above its bound is clamped (GGM_FAULT_SIZE_CLAMPED, one a group). A group with M = 0 or N = 0 is
- * empty: its pointers are not looked at. With K = 0, A and B are not looked at. Leading dimensions and pointers inside
- * the arrays are the caller's word. Groups may share inputs; overlapping outputs are undefined.
+ * empty: its pointers are not looked at. With K = 0 A and B are not looked at, with beta = 0 C is not. Leading dimensions and
+ * pointers inside the arrays are the caller's word. Groups may share inputs; overlapping outputs are undefined.
  * ============================================================================================================== */
 
 typedef struct ggm_grouped_gemm_array_problem {
