@@ -3,7 +3,8 @@
 
 What it runs, on a build folder that has everything built (cmake/test.sh, or the release preset):
   1. every test labelled gpu or large, with GGM_REQUIRE_GPU=1, so that a skipped test fails
-  2. the gpu tests once more from the PTX of compute_80 (CUDA_FORCE_PTX_JIT=1): the portable kernels as a card of the future runs them
+  2. the conformance suite once more from the PTX of compute_80 (CUDA_FORCE_PTX_JIT=1): the portable kernels as a card of the future
+     runs them
   3. compute-sanitizer's memcheck, racecheck, initcheck and synccheck over ggm_launch_all, which launches every kernel on memory
      that is fresh where it is not written (GGM_TEST_POISON=0), and says which kernels the tool saw
 
@@ -134,13 +135,35 @@ def tests_stage(build, jobs):
     return {**counts(tests), "tests": tests}
 
 
+def run_program(program, environment, limit):
+    """The tests of one program in one process: [{name, verdict, seconds}]."""
+    with tempfile.TemporaryDirectory() as scratch:
+        junit = pathlib.Path(scratch) / "tests.xml"
+        command = [str(program), "[gpu]~[large]", "-r", "junit", "-o", str(junit)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env={**os.environ, **environment})
+            text, status = done.stdout + done.stderr, done.returncode
+        except subprocess.TimeoutExpired:
+            text, status = f"stopped after {limit} s", -1
+        tests = []
+        if junit.exists() and junit.stat().st_size:
+            for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
+                failed = case.find("failure") is not None or case.find("error") is not None
+                tests.append({"name": case.get("name"), "verdict": "failed" if failed else "passed", "seconds": round(float(case.get("time") or 0), 2)})
+    if status != 0 or not tests:
+        print(f"{program.name}: status {status}\n{text[-3000:]}")
+        tests.append({"name": f"({program.name} ends well)", "verdict": "failed", "seconds": 0})
+    return tests
+
+
 def jit_stage(build, jobs):
-    with tempfile.TemporaryDirectory() as cache:
-        # The first process compiles the PTX of every kernel once into the cache that all the others read.
-        environment = {"GGM_REQUIRE_GPU": "1", "CUDA_FORCE_PTX_JIT": "1", "CUDA_CACHE_PATH": cache, "CUDA_CACHE_MAXSIZE": str(2**31)}
-        warm = run_ctest(build, ["-R", "^every kernel is launched once$"], environment, 180)
-        tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-E", "^every kernel is launched once$", "-j", str(jobs)], environment, 240)
-    tests += warm
+    # A process compiles the PTX of every kernel once, so the conformance programs run whole, beside each other.
+    environment = {"GGM_REQUIRE_GPU": "1", "CUDA_FORCE_PTX_JIT": "1"}
+    folder = build / "tests" / "conformance"
+    programs = [folder / f"conformance_{name}" for name in ("products", "moe", "promises", "semantics", "coverage")]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        lists = list(pool.map(lambda program: run_program(program, environment, 330), programs))
+    tests = sorted((test for part in lists for test in part), key=lambda test: test["name"])
     return {**counts(tests), "tests": tests}
 
 

@@ -22,11 +22,12 @@ void print_result(const std::string& text);
 
 }  // namespace ggm_test::cases
 
-#define GGM_GPU_CASE_IN_CHILD(seconds, title, function)                           \
-  TEST_CASE(title ": gpu", "[gpu]") {                                             \
+#define GGM_GPU_CASE_IN_CHILD_TAGGED(seconds, title, tags, function)              \
+  TEST_CASE(title ": gpu", tags) {                                                \
     if (!ggm_test::cases::in_child()) return ggm_test::cases::run_child(seconds); \
     ggm_test::cases::run_on_gpu(function);                                        \
   }
+#define GGM_GPU_CASE_IN_CHILD(seconds, title, function) GGM_GPU_CASE_IN_CHILD_TAGGED(seconds, title, "[gpu]", function)
 #define GGM_CASE_IN_CHILD(seconds, title, function)                               \
   TEST_CASE(title ": host", "[host]") {                                           \
     if (!ggm_test::cases::in_child()) return ggm_test::cases::run_child(seconds); \

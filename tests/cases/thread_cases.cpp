@@ -161,7 +161,9 @@ void eight_threads(const Handle& handle) {
   }
   REQUIRE(before == after);
 }
-GGM_GPU_CASE_IN_CHILD(110, "BR-054 eight threads on one handle with the first use included", eight_threads)
+// Alone: it compares the free memory of the whole device.
+GGM_GPU_CASE_IN_CHILD_TAGGED(110, "BR-054 eight threads on one handle with the first use included", "[gpu][serial]",
+                             eight_threads)
 
 }  // namespace
 }  // namespace ggm_test::cases

@@ -276,7 +276,7 @@ void gemm_arrays() {
   for (std::int32_t type : kTypes)
     for (std::int32_t a_order : {GGM_ORDER_MK, GGM_ORDER_KM})
       for (std::int32_t b_order : {GGM_ORDER_NK, GGM_ORDER_KN})
-        for (std::int64_t max_m : {20, 200}) gemm_array(type, a_order, b_order, max_m, max_m == 20);
+        for (std::int64_t max_m : {20, 50, 200}) gemm_array(type, a_order, b_order, max_m, max_m == 20);  // each row tile
 }
 
 struct MoeCase {

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "cuda/device/tile_shape.h"
 #include "cuda/gemm/gemm.h"
+#include "cuda/runtime/status.h"
 
 namespace ggm::cuda {
 namespace {
@@ -23,18 +24,11 @@ const void* find_kernel(int kernel, Type type, Order a_order, Order b_order) {
   return nullptr;
 }
 
-ggm_status_t cuda_failure(const char* what, cudaError_t error) {
-  return fail(GGM_STATUS_CUDA_ERROR, "%s failed: %s (%s)", what, cudaGetErrorName(error), cudaGetErrorString(error));
-}
-
 // Loads the function now (modules load lazily) and lets it take its shared memory.
 ggm_status_t load_kernel(const void* function, const GemmKernel& row) {
   cudaFuncAttributes attributes;
-  cudaError_t error = cudaFuncGetAttributes(&attributes, function);
-  if (error == cudaSuccess)
-    error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, row.shared_bytes);
-  if (error != cudaSuccess) return cuda_failure(row.name, error);
-  return GGM_STATUS_SUCCESS;
+  GGM_TRY(cuda_status(cudaFuncGetAttributes(&attributes, function), row.name));
+  return cuda_status(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, row.shared_bytes), row.name);
 }
 
 }  // namespace
@@ -50,18 +44,16 @@ ggm_status_t launch_gemm(int kernel, const GemmCall& call, int multiprocessors, 
   // The number of tiles lives on the device, so the grid is what the multiprocessors hold at once. Under a limit one block
   // each: the hardware spreads blocks over the device, so more blocks than the limit would take more multiprocessors.
   int device = 0, available = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&available, cudaDevAttrMultiProcessorCount, device);
-  if (error != cudaSuccess) return cuda_failure("cudaDeviceGetAttribute", error);
+  GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));
+  GGM_TRY(cuda_status(cudaDeviceGetAttribute(&available, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute"));
   const int blocks = multiprocessors < available ? multiprocessors : available * row.blocks;
 
   GemmCall copy = call;
   void* arguments[] = {&copy};
-  error = cudaLaunchKernel(find_kernel(kernel, call.type, call.a_order, call.b_order), dim3(static_cast<unsigned>(blocks)),
-                           dim3(static_cast<unsigned>(shape_of(row).threads())), arguments,
-                           static_cast<std::size_t>(row.shared_bytes), stream);
-  if (error != cudaSuccess) return cuda_failure(row.name, error);
-  return GGM_STATUS_SUCCESS;
+  return cuda_status(cudaLaunchKernel(find_kernel(kernel, call.type, call.a_order, call.b_order),
+                                      dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(shape_of(row).threads())),
+                                      arguments, static_cast<std::size_t>(row.shared_bytes), stream),
+                     row.name);
 }
 
 ggm_status_t load_gemm_kernels(const Device& device) {

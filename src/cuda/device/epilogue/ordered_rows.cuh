@@ -66,11 +66,12 @@ __device__ __forceinline__ void ordered_rows(const TileView<Sum>& view) {
     unsigned pending = __ballot_sync(kAll, token >= 0);
     while (pending != 0) {
       const bool mine = (pending >> lane & 1) != 0 && (turn == 0 || ptx::load_turn(counter) == turn);
-      const unsigned ready = __ballot_sync(kAll, mine);  // orders the other lanes behind the acquire
+      const unsigned ready = __ballot_sync(kAll, mine);
       if (ready == 0) {
         __nanosleep(64);
         continue;
       }
+      __syncwarp();  // orders the other lanes' reads behind the acquire; a ballot alone orders no memory
       Sum old[kBatch][kLaneColumns];
 #pragma unroll
       for (int u = 0; u < kBatch; ++u) {
