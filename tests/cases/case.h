@@ -78,4 +78,4 @@ inline void* pointer(const Tensor& tensor) { return tensor.size() == 0 ? nullptr
 #define GGM_CASE_LARGE(title, function) \
   TEST_CASE(title ": gpu", "[gpu][large]") { ggm_test::cases::run_on_gpu(function); }
 #define GGM_CASE_SPEED(title, function) \
-  TEST_CASE(title ": gpu", "[gpu][speed]") { ggm_test::cases::run_on_gpu(function); }
+  TEST_CASE(title ": gpu", "[gpu][serial][speed]") { ggm_test::cases::run_on_gpu(function); }

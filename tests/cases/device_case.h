@@ -59,7 +59,11 @@ class Memory {
   ~Memory() { (void)cudaFree(data_); }
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
-  void fill(int byte) { cuda(cudaMemset(data_, byte, bytes_), "cudaMemset"); }
+  // Waits: a memset of device memory returns early, and a non-blocking stream would not wait for it.
+  void fill(int byte) {
+    cuda(cudaMemset(data_, byte, bytes_), "cudaMemset");
+    cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  }
 
  private:
   void* data_ = nullptr;
