@@ -1,4 +1,5 @@
-// Guarded memory on a backend: 4 KiB of 0xA5 before and after the body. Used by Tensor and for workspaces.
+// Guarded memory on a backend: 4 KiB of 0xA5 before and after the body. Used by Tensor and for workspaces. Under the address
+// sanitizer the guards of host memory are poisoned too, so that reading there is reported, not only writing.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,9 @@ class Buffer {
   std::string damage(void* body = nullptr) const;
 
  private:
+  void close_guards() const;  // to the address sanitizer; nothing without it
+  void open_guards() const;
+
   Backend backend_;
   std::size_t bytes_, offset_;
   void* base_ = nullptr;

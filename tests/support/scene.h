@@ -63,14 +63,35 @@ class Scene {
     std::optional<Buffer> to_the_byte;
     if (!own_workspace_) to_the_byte.emplace(backend(), bytes + extra_workspace_);
     const Buffer& workspace = own_workspace_ ? *own_workspace_ : *to_the_byte;
+    return call(operation, problem, tensors, workspace,
+                {handle_, workspace.bytes() ? workspace.data() : nullptr, workspace.bytes(), stream_});
+  }
+
+  // What a call takes besides its structs.
+  struct Arguments {
+    ggm_handle_t handle;
+    void* workspace;
+    std::size_t workspace_bytes;
+    ggm_stream_t stream;
+  };
+  // The call of try_run alone, with any arguments, wrong ones too. `workspace` is what must stay whole around its body.
+  template <typename P, typename T>
+  ggm_status_t call(const Operation<P, T>& operation, const P& problem, const T& tensors, const Buffer& workspace,
+                    const Arguments& arguments) {
     for (Entry& entry : entries_) entry.tensor.upload();
     if (observer_) observer_->before_call();
     const ggm_status_t status =
-        operation.call(handle_, &problem, &tensors, workspace.bytes() ? workspace.data() : nullptr, workspace.bytes(), stream_);
+        operation.call(arguments.handle, &problem, &tensors, arguments.workspace, arguments.workspace_bytes, arguments.stream);
     if (observer_) observer_->after_call();
     synchronize(backend());
     finish(operation.name, workspace);
     return status;
+  }
+  // The first output that the last call wrote to, or "".
+  std::string written_output() const {
+    for (const Entry& entry : entries_)
+      if (!entry.tensor.unchanged()) return entry.tensor.name();
+    return "";
   }
 
   template <typename P, typename T>
