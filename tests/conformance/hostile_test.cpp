@@ -27,6 +27,7 @@ void moe(bool cuda, std::int32_t type, bool backward, std::uint32_t seeds) {
       line.bias_type = seed % 2 ? type : 0;
       line.wide_output = type == GGM_TYPE_BFLOAT16 && seed % 4 == 1;
       line.keep = seed % 5 == 0;
+      line.add = seed / 2 % 2;
       if (backward) line.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS;
       const std::string text = backend.name + " " + line.text();
       if (!case_selected(text)) continue;

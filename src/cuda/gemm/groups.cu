@@ -95,10 +95,26 @@ __device__ const char* operand_at(const GroupOperand& operand, std::int64_t grou
   return static_cast<const char*>(operand.base) + first_row * operand.row_bytes + group * operand.group_bytes;
 }
 
+// Whether the thread's own range has a row with row_valid[r] >= 0; every thread of the warp calls it. With the arrays of
+// ggm_route the first row says so. Ranges that start with an invalid row, of any length, are searched by the whole warp in turn.
 __device__ bool any_valid(const std::int32_t* row_valid, const ClampedRange& range) {
-  for (std::int64_t r = range.start; r < range.start + range.size; ++r)
-    if (row_valid[r] >= 0) return true;
-  return false;
+  constexpr unsigned kWarp = 0xffffffffu;
+  constexpr int kLanes = 32, kRowsALane = 8;  // loads in flight before each vote
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  bool found = range.size > 0 && row_valid[range.start] >= 0;
+  for (unsigned open = __ballot_sync(kWarp, !found && range.size > 1); open != 0; open &= open - 1) {
+    const int owner = __ffs(static_cast<int>(open)) - 1;
+    const std::int64_t begin = __shfl_sync(kWarp, range.start, owner), end = begin + __shfl_sync(kWarp, range.size, owner);
+    bool any = false;
+    for (std::int64_t row = begin + lane; row - lane < end && !any; row += kLanes * kRowsALane) {
+      bool mine = false;
+#pragma unroll
+      for (int i = 0; i < kRowsALane; ++i) mine |= row + i * kLanes < end && row_valid[row + i * kLanes] >= 0;
+      any = __any_sync(kWarp, mine);
+    }
+    if (lane == owner) found = any;
+  }
+  return found;
 }
 
 __device__ GroupDesc describe(const GroupBuild& build, std::int64_t group, const ClampedRange& range) {
@@ -115,7 +131,6 @@ __device__ GroupDesc describe(const GroupBuild& build, std::int64_t group, const
   desc.n = static_cast<std::int32_t>(build.n);
   desc.k = static_cast<std::int32_t>(build.rows_are_k ? range.size : build.k);
   desc.first_row = static_cast<std::int32_t>(range.start);
-  if (build.skip_without != nullptr && !any_valid(build.skip_without, range)) desc.m = 0;
   return desc;
 }
 
@@ -153,7 +168,8 @@ __global__ void __launch_bounds__(kScanThreads) build_table(const BuildParams p)
     const std::int64_t group = base + threadIdx.x;
     const bool active = group < build.group_count;
     const ClampedRange range = rows_of_group(build, group, active, &carry, shared, ends, &faults);
-    const GroupDesc desc = active ? describe(build, group, range) : GroupDesc{};
+    GroupDesc desc = active ? describe(build, group, range) : GroupDesc{};
+    if (build.skip_without != nullptr && !any_valid(build.skip_without, range)) desc.m = 0;
     store_chunk_of_groups(p.tiles, desc, group, active, &tile_count, shared);
   }
   close_table(p.tiles, build.group_count, tile_count);
