@@ -124,7 +124,7 @@ enum {
   GGM_STATUS_RESERVED_NOT_ZERO = 2012,   /* a reserved field, or a field that this mode does not use, is not zero */
 
   GGM_STATUS_UNSUPPORTED = 3001,         /* a valid combination that no kernel of this library serves; the text says why */
-  GGM_STATUS_UNSUPPORTED_DEVICE = 3002,  /* no GPU, no driver, or a capability below 8.0 */
+  GGM_STATUS_UNSUPPORTED_DEVICE = 3002,  /* no driver, no such GPU, a capability below 8.0, or no code for it in this build */
   GGM_STATUS_BACKEND_UNAVAILABLE = 3003, /* this build has no such backend */
   GGM_STATUS_LIMIT_EXCEEDED = 3004,      /* tokens*top_k, rows, experts, groups or top_k above the library's limits */
 
@@ -236,7 +236,10 @@ typedef struct CUstream_st* ggm_stream_t;
 
 typedef struct ggm_handle* ggm_handle_t;
 
-/* Which implementation a handle uses. AUTO: CUDA when this build has it and a usable GPU is there, else the host. */
+/* Which implementation a handle uses. AUTO: CUDA when this build has it and the GPU asked for is there and usable; the host
+ * without a driver or any GPU, for a capability below 8.0, and for a GPU that this build has no code for. A `device` that does
+ * not exist although other GPUs do, and a usable GPU that fails, are errors with AUTO too. ggm_get_info tells what was taken.
+ */
 enum { GGM_BACKEND_AUTO = 0, GGM_BACKEND_CUDA = 1, GGM_BACKEND_HOST = 2 };
 
 /* Kernel families. AUTO picks the fastest for the device. The others pin one, for tests and for finding faults; every family
@@ -260,7 +263,7 @@ typedef struct ggm_create_params {
   uint32_t struct_size;  /* sizeof(ggm_create_params_t) */
   uint32_t flags;        /* GGM_CREATE_CURRENT_DEVICE or 0 */
   int32_t backend;       /* GGM_BACKEND_* */
-  int32_t device;        /* CUDA ordinal, default 0; must be 0 on the host backend */
+  int32_t device;        /* CUDA ordinal, default 0; must be 0 on the host backend; not looked at when AUTO finds no GPU */
   int32_t kernel_family; /* GGM_KERNELS_*; the environment variable GGM_FORCE_KERNEL overrides 0 (debugging) */
   int32_t log_level;     /* GGM_LOG_*; the environment variable GGM_LOG (off, error, plan, trace) overrides 0 */
   int32_t host_threads;  /* host backend: worker threads, 0 = one a core; at most 1024 */
@@ -297,7 +300,7 @@ typedef struct ggm_info {
  *   handle   out, host; receives the handle, NULL on failure.
  * May allocate and synchronise (create is not a call path); must not run inside a stream capture of the same thread.
  * Thread-safe. Errors: GGM_STATUS_BACKEND_UNAVAILABLE (CUDA asked of a host-only build), GGM_STATUS_UNSUPPORTED_DEVICE (no
- * driver, no such device, capability below 8.0), GGM_STATUS_UNSUPPORTED (the family cannot run there),
+ * driver, no such device, capability below 8.0, no code for it), GGM_STATUS_UNSUPPORTED (the family cannot run there),
  * GGM_STATUS_OUT_OF_MEMORY. Since 0.1. */
 GGM_API ggm_status_t ggm_create(const ggm_create_params_t* params, ggm_handle_t* handle);
 

@@ -79,38 +79,49 @@ void apply_environment(ggm_create_params_t* params) {
   }
 }
 
-ggm_status_t create_cuda(const ggm_create_params_t& params, ggm_handle* handle) {
 #ifdef GGM_WITH_CUDA
-  const int ordinal = params.flags & GGM_CREATE_CURRENT_DEVICE ? -1 : params.device;
-  GGM_TRY(cuda::describe_device(params.kernel_family, ordinal, &handle->device));
+
+void release_storage(ggm_handle* handle) {
+  if (handle->backend_storage == nullptr) return;
+  handle->allocator.deallocate(handle->allocator.user, handle->backend_storage, handle->backend_storage_bytes);
+  handle->backend_storage = nullptr;
+}
+
+FoundGpu gpu_of(const ggm_create_params_t& params) {
+  return cuda::find_gpu(params.flags & GGM_CREATE_CURRENT_DEVICE ? -1 : params.device);
+}
+
+ggm_status_t create_cuda(const FoundGpu& gpu, std::int32_t kernel_family, ggm_handle* handle) {
+  GGM_TRY(accept_gpu(gpu, kernel_family, &handle->device));
   handle->backend_storage_bytes = cuda::backend_bytes();
   handle->backend_storage = handle->allocator.allocate(handle->allocator.user, handle->backend_storage_bytes, 64);
   if (handle->backend_storage == nullptr)
     return fail(GGM_STATUS_OUT_OF_MEMORY, "the allocator gave no %zu bytes for the backend", handle->backend_storage_bytes);
   return cuda::make_backend(handle->device, handle->backend_storage, &handle->backend);
-#else
-  (void)params;
-  (void)handle;
-  return fail(GGM_STATUS_BACKEND_UNAVAILABLE,
-              "params.backend = GGM_BACKEND_CUDA, but this library was built without CUDA (GGM_CUDA=OFF)");
-#endif
 }
+
+#endif
 
 ggm_status_t create_host(const ggm_create_params_t& params, ggm_handle* handle) {
   GGM_TRY(host::describe_device(params.kernel_family, params.host_threads, &handle->device));
   return host::make_backend(handle->device, handle->allocator, &handle->backend);
 }
 
-// AUTO: CUDA where this build and this machine have it. A family pins its own backend.
+// A family pins its own backend. AUTO: CUDA where this build and this machine have it, else the host (host_takes_over).
 ggm_status_t create_backend(const ggm_create_params_t& params, ggm_handle* handle) {
-  if (params.backend == GGM_BACKEND_CUDA || params.kernel_family == GGM_KERNELS_CUDA_PORTABLE)
-    return create_cuda(params, handle);
-  if (params.backend == GGM_BACKEND_HOST || is_host_family(params.kernel_family)) return create_host(params, handle);
+  const bool only_cuda = params.backend == GGM_BACKEND_CUDA || params.kernel_family == GGM_KERNELS_CUDA_PORTABLE;
+  const bool only_host = params.backend == GGM_BACKEND_HOST || is_host_family(params.kernel_family);
+  if (only_host) return create_host(params, handle);
 #ifdef GGM_WITH_CUDA
-  Device device;
-  const int ordinal = params.flags & GGM_CREATE_CURRENT_DEVICE ? -1 : params.device;
-  if (cuda::describe_device(params.kernel_family, ordinal, &device) == GGM_STATUS_SUCCESS) return create_cuda(params, handle);
-  handle->log.line(GGM_LOG_PLAN, "create: no CUDA device (%s): host backend", last_error());
+  const FoundGpu gpu = gpu_of(params);
+  const ggm_status_t status = create_cuda(gpu, params.kernel_family, handle);
+  if (only_cuda || !host_takes_over(gpu, status)) return status;
+  release_storage(handle);
+  handle->log.line(GGM_LOG_PLAN, "create: host backend: %s", last_error());
+#else
+  if (only_cuda)
+    return fail(GGM_STATUS_BACKEND_UNAVAILABLE,
+                "params.backend = GGM_BACKEND_CUDA, but this library was built without CUDA (GGM_CUDA=OFF)");
 #endif
   return create_host(params, handle);
 }
@@ -118,15 +129,14 @@ ggm_status_t create_backend(const ggm_create_params_t& params, ggm_handle* handl
 void release(ggm_handle* handle) {
   const host::Allocator allocator = handle->allocator;
   if (handle->backend != nullptr) {
-    if (handle->device.backend == BackendKind::host) {
-      host::destroy_backend(handle->backend, allocator);
-    } else {
+    if (handle->device.backend == BackendKind::host) host::destroy_backend(handle->backend, allocator);
 #ifdef GGM_WITH_CUDA
-      cuda::destroy_backend(handle->backend);
+    if (handle->device.backend == BackendKind::cuda) cuda::destroy_backend(handle->backend);
 #endif
-    }
   }
-  if (handle->backend_storage) allocator.deallocate(allocator.user, handle->backend_storage, handle->backend_storage_bytes);
+#ifdef GGM_WITH_CUDA
+  release_storage(handle);
+#endif
   handle->alive = 0;
   handle->~ggm_handle();
   allocator.deallocate(allocator.user, handle, sizeof(ggm_handle));

@@ -76,6 +76,15 @@ void add_create(std::vector<FreeRow>& rows) {
       CREATE(device, 1, GGM_STATUS_RESERVED_NOT_ZERO, host, "1", "host"),
       CREATE(device, 4096, GGM_STATUS_UNSUPPORTED_DEVICE, cuda, "4096"),
       {"ggm_create_params_t.device",
+       "4096 with GGM_BACKEND_AUTO",
+       create_with([](ggm_create_params_t& p) {
+         p.backend = GGM_BACKEND_AUTO;
+         p.device = 4096;
+       }),
+       GGM_STATUS_UNSUPPORTED_DEVICE,
+       {"device", "4096"},
+       Where::cuda},
+      {"ggm_create_params_t.device",
        "with GGM_CREATE_CURRENT_DEVICE",
        create_with([](ggm_create_params_t& p) {
          p.flags = GGM_CREATE_CURRENT_DEVICE;

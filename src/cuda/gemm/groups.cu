@@ -96,7 +96,7 @@ __device__ const char* operand_at(const GroupOperand& operand, std::int64_t grou
 }
 
 // Whether the thread's own range has a row with row_valid[r] >= 0; every thread of the warp calls it. With the arrays of
-// ggm_route the first row says so. Ranges that start with an invalid row, of any length, are searched by the whole warp in turn.
+// ggm_route the first row says so. Ranges that start with an invalid row are searched by the whole warp, one after the other.
 __device__ bool any_valid(const std::int32_t* row_valid, const ClampedRange& range) {
   constexpr unsigned kWarp = 0xffffffffu;
   constexpr int kLanes = 32, kRowsALane = 8;  // loads in flight before each vote

@@ -1,0 +1,91 @@
+// src/plan/gpu on faked GPUs: which are refused, and when GGM_BACKEND_AUTO takes the host instead.
+#include "plan/gpu.h"
+
+#include <string>
+
+#include "base/status.h"
+#include "support/backend.h"
+#include "support/test.h"
+
+using namespace ggm;
+
+namespace {
+
+FoundGpu gpu(int count, int ordinal, int capability) {
+  FoundGpu found;
+  found.count = count;
+  found.ordinal = ordinal;
+  found.capability = capability;
+  found.multiprocessors = 132;
+  found.shared_memory_bytes = 227 * 1024;
+  return found;
+}
+
+ggm_status_t status_of(const FoundGpu& found, std::int32_t family = GGM_KERNELS_AUTO) {
+  Device device;
+  return accept_gpu(found, family, &device);
+}
+
+}  // namespace
+
+TEST_CASE("gpu: a card of capability 8.0 or more becomes the device of the plan", "[host]") {
+  for (const int capability : {80, 86, 90, 121}) {
+    Device device;
+    REQUIRE(accept_gpu(gpu(3, 2, capability), GGM_KERNELS_AUTO, &device) == GGM_STATUS_SUCCESS);
+    CHECK(device.backend == BackendKind::cuda);
+    CHECK(device.ordinal == 2);
+    CHECK(device.capability == capability);
+    CHECK(device.multiprocessors == 132);
+    CHECK(device.shared_memory_bytes == 227 * 1024);
+    CHECK(device.kernel_family == GGM_KERNELS_CUDA_PORTABLE);
+  }
+}
+
+TEST_CASE("gpu: each reason for a refusal is named", "[host]") {
+  const auto refused = [](const FoundGpu& found, const std::string& word) {
+    CHECK(status_of(found) == GGM_STATUS_UNSUPPORTED_DEVICE);
+    INFO(last_error());
+    CHECK(std::string(last_error()).find(word) != std::string::npos);
+  };
+  FoundGpu no_driver = gpu(0, 0, 0);
+  no_driver.failure = "cudaErrorInsufficientDriver";
+  refused(no_driver, "cudaErrorInsufficientDriver");
+  refused(gpu(0, 0, 0), "none");
+  refused(gpu(2, 7, 0), "7");
+  refused(gpu(1, 0, 75), "7.5");
+  CHECK(status_of(gpu(1, 0, 90), GGM_KERNELS_HOST_AVX2) == GGM_STATUS_UNSUPPORTED);
+}
+
+TEST_CASE("gpu: AUTO takes the host where no GPU can be used, and nowhere else", "[host]") {
+  const auto taken = [](const FoundGpu& found) { return host_takes_over(found, status_of(found)); };
+  FoundGpu no_driver = gpu(0, 0, 0);
+  no_driver.failure = "cudaErrorNoDevice";
+  CHECK(taken(no_driver));
+  no_driver.ordinal = 7;
+  CHECK(taken(no_driver));
+  CHECK(taken(gpu(0, 0, 0)));
+  CHECK(taken(gpu(2, 1, 75)));
+  CHECK_FALSE(taken(gpu(2, 0, 90)));
+  CHECK_FALSE(taken(gpu(2, 2, 0)));  // one number too far
+  CHECK_FALSE(taken(gpu(2, 7, 0)));
+  // A good card: without code for it in this build the host takes over, but a failure is told.
+  CHECK(host_takes_over(gpu(1, 0, 90), GGM_STATUS_UNSUPPORTED_DEVICE));
+  for (const ggm_status_t failure : {GGM_STATUS_CUDA_ERROR, GGM_STATUS_OUT_OF_MEMORY, GGM_STATUS_UNSUPPORTED})
+    CHECK_FALSE(host_takes_over(gpu(1, 0, 90), failure));
+}
+
+TEST_CASE("gpu: AUTO makes a host handle where there is no GPU, whatever the device", "[host]") {
+  if (ggm_test::gpu().present) return;
+  for (const std::int32_t device : {0, 7}) {
+    ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+    params.device = device;
+    params.host_threads = 1;
+    ggm_handle_t handle = nullptr;
+    GGM_REQUIRE_OK(ggm_create(&params, &handle));
+    ggm_info_t info = GGM_INFO_INIT;
+    GGM_REQUIRE_OK(ggm_get_info(handle, &info));
+    CHECK(info.backend == GGM_BACKEND_HOST);
+    CHECK(info.device == 0);
+    GGM_REQUIRE_OK(ggm_destroy(handle));
+  }
+}
