@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "support/repeat.h"
 #include "support/scene.h"
 
 namespace ggm_test {
@@ -36,6 +37,11 @@ class Layer {
   const ggm_moe_problem_t& problem() const { return problem_; }
   const ggm_moe_forward_tensors_t& forward_tensors() const { return forward_; }
   const ggm_moe_backward_tensors_t& backward_tensors() const { return backward_; }
+  // The calls as they were last made, for repeating.
+  ReadyCall forward_call() { return ready_call(scene_.handle(), op::moe_forward, problem_, forward_, {y_}); }
+  ReadyCall backward_call() {
+    return ready_call(scene_.handle(), op::moe_backward, problem_, backward_, {dx_, d_weight_, d_bias_, d_routing_weights_});
+  }
   Tensor& x() { return *x_; }
   Tensor& y() { return *y_; }
   Tensor& ids() { return *ids_; }

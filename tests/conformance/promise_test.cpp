@@ -39,11 +39,9 @@ void determinism(bool cuda, Index tokens, LayerSpec spec, int runs) {
         const int times = &backend == &backends(cuda).front() ? runs : std::max(1, runs / 10);
         Layer layer(handle, spec, first_tokens(tokens));
         layer.forward();
-        CHECK(differences_of_runs(layer.scene(), op::moe_forward, layer.problem(), layer.forward_tensors(), {&layer.y()},
-                                  times) == 0);
+        CHECK(differences_of_runs(backend, layer.forward_call(), times) == 0);
         layer.backward();
-        CHECK(differences_of_runs(layer.scene(), op::moe_backward, layer.problem(), layer.backward_tensors(),
-                                  {&layer.dx(), &layer.d_weight(), &layer.d_bias(), &layer.d_routing_weights()}, times) == 0);
+        CHECK(differences_of_runs(backend, layer.backward_call(), times) == 0);
       }
     }
   }

@@ -11,7 +11,7 @@
 namespace ggm_test {
 
 // Gaps between rows are compared too: they hold canaries before and after.
-Repeated::Repeated(const Backend& backend, const std::vector<const Tensor*>& outputs) : backend_(backend), count_(backend, 8) {
+Repeated::Repeated(const Backend& backend, const std::vector<Tensor*>& outputs) : backend_(backend), count_(backend, 8) {
   const std::uint64_t zero = 0;
   count_.write(&zero);
   for (const Tensor* tensor : outputs) {
@@ -50,6 +50,26 @@ std::uint64_t Repeated::differences() {
   std::uint64_t count = 0;
   count_.read(&count);
   return count + host_count_;
+}
+
+void make_once(const Backend& backend, const ReadyCall& call) {
+  Buffer workspace(backend, call.workspace_bytes);
+  GGM_REQUIRE_OK(call.make(workspace.data(), workspace.bytes(), nullptr));
+  synchronize(backend);
+}
+
+std::uint64_t differences_of_runs(const Backend& backend, const ReadyCall& call, int times) {
+  Buffer workspace(backend, call.workspace_bytes);
+  Repeated repeated(backend, call.outputs);
+  BusyStream other(backend);
+  for (int i = 0; i < times; ++i) {
+    other.keep_busy();
+    repeated.poison();
+    const ggm_status_t status = call.make(workspace.data(), workspace.bytes(), nullptr);
+    if (status != GGM_STATUS_SUCCESS) GGM_REQUIRE_OK(status);
+    repeated.compare();
+  }
+  return repeated.differences();
 }
 
 }  // namespace ggm_test
