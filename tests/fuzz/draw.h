@@ -42,6 +42,11 @@ class Draw {
     if (input == GGM_TYPE_FLOAT32 || input == GGM_TYPE_FLOAT64) return any_of<std::int32_t>({0, input});
     return any_of<std::int32_t>({0, GGM_TYPE_FLOAT32, input});
   }
+  // What an output held before: small integers, and -0.0, which adding +0.0 would change.
+  double old_value() {
+    const int value = choice(-4, 4);
+    return value == 0 && chance(50) ? -0.0 : value;
+  }
   // Numbers that break arithmetic, narrowing or a limit.
   Index hostile() {
     constexpr Index two32 = Index{1} << 32;

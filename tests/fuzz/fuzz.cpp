@@ -46,7 +46,7 @@ ggm_status_t Round::spoil_arguments(Scene::Arguments* arguments) {
       return GGM_STATUS_INVALID_STREAM;
     case 2:
       if (workspace_bytes_ == 0) return GGM_STATUS_SUCCESS;
-      arguments->workspace_bytes = at(draw.between(0, static_cast<Index>(workspace_bytes_) - 1));
+      arguments->workspace_bytes -= draw.chance(50) ? 1 : at(draw.between(1, static_cast<Index>(workspace_bytes_)));
       return GGM_STATUS_WORKSPACE_TOO_SMALL;
     default:
       if (workspace_bytes_ == 0) return GGM_STATUS_SUCCESS;

@@ -125,7 +125,7 @@ Matrix Arrays::matrix(const char* name, std::int32_t type, Index rows, Index col
   const Shape shape{1, rows, columns, out.ld};
   const Index misalign = draw.between(0, 3);
   out.tensor = written ? &round_.scene.output(name, type, shape, misalign) : &round_.scene.input(name, type, shape, misalign);
-  out.tensor->fill([&](auto, auto, auto) { return draw.choice(-2, 2); });
+  out.tensor->fill([&](auto, auto, auto) { return written ? draw.old_value() : draw.choice(-2, 2); });
   out.pointer = out.tensor->data();
   return out;
 }

@@ -185,15 +185,16 @@ struct Operands {
     const Shapes s(p);
     in.problem = p;
     draw_groups(draw, &in, s.rows);
+    const auto old = [&draw](auto, auto, auto) { return draw.old_value(); };
     const auto integers = [&draw](int most) { return [&draw, most](auto, auto, auto) { return draw.choice(-most, most); }; };
     a = &round.scene.input("a", p.a_type, s.a, draw.between(0, 3)).fill(integers(2));
     b = &round.scene.input("b", p.b_type, s.b, draw.between(0, 3)).fill(integers(2));
     d = &round.scene.output("d", s.d_type, s.d, draw.between(0, 3));
-    if ((p.flags & GGM_FLAG_KEEP_UNUSED_ROWS) || p.beta != 0 || draw.chance(50)) d->fill(integers(4));
+    if ((p.flags & GGM_FLAG_KEEP_UNUSED_ROWS) || p.beta != 0 || draw.chance(50)) d->fill(old);
     if (p.c_type && in_place) c = d;
     if (p.c_type && !in_place) {
       c = &round.scene.input("c", p.c_type, s.c, draw.between(0, 3));  // poison when it is not read
-      if (p.beta != 0) c->fill(integers(4));
+      if (p.beta != 0) c->fill(old);
     }
     in.a = a->initial_values();
     in.b = b->initial_values();

@@ -57,7 +57,9 @@ struct Operands {
       const Shape shape{1, count, p.features, ld};
       Tensor& tensor = written ? round.scene.output(name, type, shape, round.draw.between(0, 3))
                                : round.scene.input(name, type, shape, round.draw.between(0, 3));
-      return &tensor.fill([&](Index, Index r, Index) -> double { return used(r) ? round.draw.choice(-3, 3) : NAN; });
+      return &tensor.fill([&](Index, Index r, Index) -> double {
+        return !used(r) ? NAN : written ? round.draw.old_value() : round.draw.choice(-3, 3);
+      });
     };
     const bool writes_tokens = kind == Kind::unpermute, writes_rows = kind == Kind::permute;
     tokens = make("tokens", p.token_type, p.tokens, p.token_ld, writes_tokens,
@@ -124,7 +126,7 @@ void backward(Round& round) {
   const bool want_rows = round.draw.chance(80), want_weights = !want_rows || round.draw.chance(80);
   const Tensor& rows = *operands.rows;
   Tensor& d_rows = round.scene.output("d_rows", rows.type(), {1, rows.shape().rows, fit.features, fit.row_ld});
-  d_rows.fill([&](auto, auto, auto) { return round.draw.choice(-3, 3); });
+  d_rows.fill([&](auto, auto, auto) { return round.draw.old_value(); });
   Tensor& d_weights = round.scene.output("d_routing_weights", GGM_TYPE_FLOAT32, {1, fit.tokens, fit.top_k});
   ggm_unpermute_backward_tensors_t t = GGM_UNPERMUTE_BACKWARD_TENSORS_INIT;
   operands.routing.set(&t);
