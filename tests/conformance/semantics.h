@@ -25,7 +25,7 @@ struct Tiny {
   std::int32_t type = GGM_TYPE_FLOAT32;
   Index tokens = 1, top_k = 1, experts = 1, K = 1, N = 1;
   std::vector<Index> ids;
-  std::vector<double> w, x, weight, bias, y, dy;
+  std::vector<double> w, x, weight, bias, y, dy, dx;  // y, dx: old content of the outputs
   std::optional<Index> num_tokens;
   std::vector<double> faults = std::vector<double>(GGM_FAULT_WORDS, 0.0);
   bool no_faults = false;
@@ -63,6 +63,7 @@ struct Tiny {
     Tensor* counted = inputs(&scene, &t);
     t.dy = scene.input("dy", type, {1, tokens, N}).assign(dy).data();
     Tensor& dx = scene.output("dx", p.dx_type ? p.dx_type : type, {1, tokens, K});
+    if (!this->dx.empty()) dx.assign(this->dx);
     Tensor& dw = scene.output("d_weight", p.d_weight_type ? p.d_weight_type : type, {experts, N, K});
     Tensor& db = scene.output("d_bias", p.d_bias_type ? p.d_bias_type : type, {1, experts, N});
     Tensor& dr = scene.output("d_routing_weights", GGM_TYPE_FLOAT32, {1, tokens, top_k});

@@ -195,6 +195,42 @@ void num_tokens_rule(const Handle& handle) {
   }
 }
 
+void num_tokens_backward(const Handle& handle) {
+  // Two of four tokens are real: nothing of the others is read, counted or added, and their gradients are zero or stay.
+  constexpr std::uint32_t all = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_BIAS | GGM_GRADIENT_ROUTING_WEIGHTS;
+  Tiny t;
+  t.tokens = 4;
+  t.ids = {0, 0, -9, 77};
+  t.w = {2, 3, NAN, NAN};
+  t.x = {1, 2, NAN, NAN};
+  t.weight = {5};
+  t.dy = {10, 20, NAN, NAN};
+  t.dx = {1000, 2000, 3000, 4000};
+  for (const std::int32_t combine : kCombines) {
+    t.problem.combine = combine;
+    t.problem.flags = 0;
+    t.num_tokens = 2;
+    const Tiny::Result r = t.backward(handle, all);
+    CHECK(r.dx == Values{100, 300, 0, 0});
+    CHECK(r.d_weight == Values{2 * 10 * 1 + 3 * 20 * 2});
+    CHECK(r.d_bias == Values{2 * 10 + 3 * 20});
+    CHECK(r.d_routing_weights == Values{50, 200, 0, 0});
+    CHECK(r.faults == std::vector<Index>(8, 0));
+    t.problem.flags = GGM_FLAG_KEEP_UNUSED_ROWS;
+    CHECK(t.backward(handle, all).dx == Values{100, 300, 3000, 4000});
+    t.problem.flags = GGM_FLAG_KEEP_UNUSED_ROWS | GGM_FLAG_ADD_TO_DX;
+    CHECK(t.backward(handle, all).dx == Values{1100, 2300, 3000, 4000});
+    t.problem.flags = 0;
+    t.num_tokens = -5;  // clamped to none, and counted
+    const Tiny::Result none = t.backward(handle, all);
+    CHECK(none.dx == Values(4, 0.0));
+    CHECK(none.d_weight == Values{0});
+    CHECK(none.d_bias == Values{0});
+    CHECK(none.d_routing_weights == Values(4, 0.0));
+    CHECK(none.faults == std::vector<Index>{0, 1, 0, 0, 0, 0, 0, 0});
+  }
+}
+
 void max_rows_rule(const Handle& handle) {
   // Rows in expert order: tokens 1, 3 (expert 0), 0, 2 (expert 1). Three fit; the last is dropped and counted.
   Tiny t;
@@ -210,6 +246,29 @@ void max_rows_rule(const Handle& handle) {
 }
 
 // ---- 6. weights and sums ----
+
+void bias_is_weighted(const Handle& handle) {
+  // w * (x W + b), every number an integer: the weight of 0 drops its bias too, and -1 subtracts it.
+  Tiny t;
+  t.tokens = 2;
+  t.top_k = 2;
+  t.experts = 2;
+  t.ids = {0, 1, 1, 0};
+  t.w = {2, -1, 0, 3};
+  t.x = {2, 3};
+  t.weight = {5, 7};
+  t.bias = {11, 13};
+  t.dy = {1, 2};
+  for (const std::int32_t type : kFloatTypes)
+    for (const std::int32_t combine : kCombines) {
+      t.type = type;
+      t.problem.combine = combine;
+      CHECK(t.forward(handle).y == Values{2 * (10 + 11) - (14 + 13), 3 * (15 + 11)});
+      const Tiny::Result r = t.backward(handle, GGM_GRADIENT_BIAS | GGM_GRADIENT_ROUTING_WEIGHTS);
+      CHECK(r.d_bias == Values{2 * 1 + 3 * 2, -1 * 1 + 0 * 2});
+      CHECK(r.d_routing_weights == Values{10 + 11, 14 + 13, 2 * (21 + 13), 2 * (15 + 11)});
+    }
+}
 
 void weight_zero_is_real(const Handle& handle) {
   Tiny t;
@@ -428,7 +487,9 @@ SEMANTIC("1 product, grouped y and dx are rounded to product_type before the wei
 SEMANTIC("3 plan, the presence of a pointer decides nothing", pointers_decide_nothing)
 SEMANTIC("4 ids, skipped, faulty and doubled", ids_rule)
 SEMANTIC("5 device counts, num_tokens", num_tokens_rule)
+SEMANTIC("5 device counts, num_tokens in the backward", num_tokens_backward)
 SEMANTIC("5 device counts, max_rows", max_rows_rule)
+SEMANTIC("6 bias, inside the routing weight", bias_is_weighted)
 SEMANTIC("6 weights, zero is a real factor", weight_zero_is_real)
 SEMANTIC("6 weights, the sum starts at the first product", sum_starts_at_first_product)
 SEMANTIC("6 weights, adding to y rounds once", adding_rounds_once)
