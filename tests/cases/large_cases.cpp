@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cases/device_case.h"
+#include "cases/device_problems.h"
 
 namespace ggm_test::cases {
 namespace {
@@ -56,26 +57,20 @@ void require_column_sums(const void* data, std::int32_t type, std::int64_t rows,
   require_same_numbers(Values(got.begin(), got.end()), want, "column sums", kWide);
 }
 
+// What rows that sum up to `row` add to the column sums of their products with expert e.
+void add_products(const double (&row)[kInner], std::int64_t e, Values* sums) {
+  for (std::int64_t n = 0; n < kWide; ++n)
+    for (std::int64_t k = 0; k < kInner; ++k) (*sums)[static_cast<std::size_t>(n)] += row[k] * Q(e, n, k);
+}
+
 void long_contiguous(const Handle& handle) {
   Memory a(bytes(kRows * kInner, BF16)), b(bytes(kExperts * kWide * kInner, BF16)), d(bytes(kRows * kWide, BF16));
   const Memory offsets = offsets_on_device(equal_offsets(kExperts, kEach));
   enqueue_rows(a.data(), BF16, kRows, kInner, kInner, 0, nullptr);
   enqueue_weights(b.data(), BF16, kExperts, kWide, kInner, kWide * kInner, false, nullptr);
   d.fill(0xFF);
-  ggm_grouped_gemm_problem_t p = GGM_GROUPED_GEMM_PROBLEM_INIT;
-  p.groups = kExperts;
-  p.m = kRows;
-  p.n = kWide;
-  p.k = kInner;
-  p.group_form = GGM_GROUPS_OFFSETS;
-  p.b_order = GGM_ORDER_NK;
-  p.a_type = p.b_type = BF16;
-  ggm_grouped_gemm_tensors_t t = GGM_GROUPED_GEMM_TENSORS_INIT;
-  t.group_offsets = offsets.data();
-  t.a = a.data();
-  t.b = b.data();
-  t.d = d.data();
-  Enqueued(handle, op::grouped_gemm, p, t)(nullptr);
+  Enqueued(handle, op::grouped_gemm, product_problem(BF16, kExperts, kRows, kWide, kInner),
+           product_tensors(offsets.data(), a.data(), b.data(), d.data()))(nullptr);
 
   const Counter wrong;  // every element on the device
   enqueue_check_contiguous({BF16, BF16, kExperts, kRows, 0, kWide, kInner, a.data(), b.data(), d.data(), kWide,
@@ -88,8 +83,7 @@ void long_contiguous(const Handle& handle) {
     double of_a[kInner] = {};
     for (std::int64_t r = e * kEach; r < (e + 1) * kEach; ++r)
       for (std::int64_t k = 0; k < kInner; ++k) of_a[k] += P(r, k);
-    for (std::int64_t n = 0; n < kWide; ++n)
-      for (std::int64_t k = 0; k < kInner; ++k) sums[static_cast<std::size_t>(n)] += of_a[k] * Q(e, n, k);
+    add_products(of_a, e, &sums);
   }
   require_column_sums(d.data(), BF16, kRows, sums);
 
@@ -121,25 +115,10 @@ void long_forward(const Handle& handle, std::int32_t combine) {
   Tensor ids(handle.backend(), "ids", kInt32, {1, tokens, top_k}), weights(handle.backend(), "w", F32, {1, tokens, top_k});
   ids.fill([&](auto, auto t, auto j) { return id(t, j); }).upload();
   weights.fill([&](auto, auto t, auto j) { return w(t, j); }).upload();
-  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
-  p.tokens = tokens;
-  p.top_k = top_k;
-  p.experts = kExperts;
-  p.in_features = kInner;
-  p.out_features = kWide;
-  p.id_type = GGM_INDEX_INT32;
-  p.routing_weight_type = F32;
-  p.x_type = p.weight_type = BF16;
-  p.y_type = F32;
-  p.weight_order = GGM_ORDER_NK;
+  ggm_moe_problem_t p = layer_problem(BF16, tokens, top_k, kExperts, kInner, kWide);
+  p.routing_weight_type = p.y_type = F32;
   p.combine = combine;
-  ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
-  t.ids = ids.data();
-  t.routing_weights = weights.data();
-  t.x = x.data();
-  t.weight = weight.data();
-  t.y = y.data();
-  Enqueued(handle, op::moe_forward, p, t)(nullptr);
+  Enqueued(handle, op::moe_forward, p, layer_tensors(ids.data(), weights.data(), x.data(), weight.data(), y.data()))(nullptr);
 
   Values sums(kWide, 0);
   for (std::int64_t e = 0; e < kExperts; ++e) {
@@ -148,8 +127,7 @@ void long_forward(const Handle& handle, std::int32_t combine) {
       const std::int64_t j = ((e - token) % kExperts + kExperts) % kExperts;
       for (std::int64_t k = 0; k < kInner; ++k) of_x[k] += w(token, j) * P(token, k);
     }
-    for (std::int64_t n = 0; n < kWide; ++n)
-      for (std::int64_t k = 0; k < kInner; ++k) sums[static_cast<std::size_t>(n)] += of_x[k] * Q(e, n, k);
+    add_products(of_x, e, &sums);
   }
   require_column_sums(y.data(), F32, tokens, sums);
   for (std::int64_t i = 0; i < 250; ++i) {  // 2,000 elements, eight in each of 250 rows
@@ -183,21 +161,9 @@ void far_experts(const Handle& handle) {
     Tensor x_tensor(handle.backend(), "x", BF16, {1, tokens, in}), ids(handle.backend(), "ids", kInt32, {1, tokens, 1});
     Tensor y(handle.backend(), "y", BF16, {1, tokens, out});
     x_tensor.fill([&](auto, auto t, auto c) { return x(t, c); }).upload();
-    ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
-    p.tokens = tokens;
-    p.top_k = 1;
-    p.experts = experts;
-    p.in_features = in;
-    p.out_features = out;
+    ggm_moe_problem_t p = layer_problem(BF16, tokens, 1, experts, in, out);
     p.weight_stride = stride;
-    p.id_type = GGM_INDEX_INT32;
-    p.x_type = p.weight_type = BF16;
-    p.weight_order = GGM_ORDER_NK;
-    ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
-    t.ids = ids.data();
-    t.x = x_tensor.data();
-    t.weight = weight.data();
-    t.y = y.data();
+    const ggm_moe_forward_tensors_t t = layer_tensors(ids.data(), nullptr, x_tensor.data(), weight.data(), y.data());
     for (std::int64_t e : {63, 36, 37}) {
       ids.fill([&](auto, auto, auto) { return e; }).upload();
       y.upload();
@@ -222,19 +188,8 @@ void wide_row(const Handle& handle) {
     enqueue_rows(a.data(), type, 1, k, k, 0, nullptr);
     enqueue_weights(b.data(), type, 1, n, k, n * k, false, nullptr);
     d.fill(0xFF);
-    ggm_grouped_gemm_problem_t p = GGM_GROUPED_GEMM_PROBLEM_INIT;
-    p.groups = p.m = 1;
-    p.n = n;
-    p.k = k;
-    p.group_form = GGM_GROUPS_OFFSETS;
-    p.b_order = GGM_ORDER_NK;
-    p.a_type = p.b_type = type;
-    ggm_grouped_gemm_tensors_t t = GGM_GROUPED_GEMM_TENSORS_INIT;
-    t.group_offsets = offsets.data();
-    t.a = a.data();
-    t.b = b.data();
-    t.d = d.data();
-    Enqueued(handle, op::grouped_gemm, p, t)(nullptr);
+    Enqueued(handle, op::grouped_gemm, product_problem(type, 1, 1, n, k),
+             product_tensors(offsets.data(), a.data(), b.data(), d.data()))(nullptr);
     const Counter wrong;
     enqueue_check_contiguous(
         {type, type, 1, 1, 0, n, k, a.data(), b.data(), d.data(), n, static_cast<const std::int32_t*>(offsets.data())},
@@ -266,53 +221,29 @@ struct TwiceAtSize {
   }
 };
 
-void twice_at_size(const Handle& handle) {
+// d_weight [experts, out, in]: both contributions of a used expert, (2^-2i + 2^-(2i+1)) * dy x^T, in all columns of every 64th
+// row; experts without tokens +0.0 in every bit.
+void check_twice_d_weight(const Memory& d_weight) {
   using C = TwiceAtSize;
-  Memory weight(bytes(C::experts * C::out * C::in, BF16)), d_weight(weight.bytes()), zero(bytes(C::out * C::in, BF16));
-  enqueue_weights(weight.data(), BF16, C::experts, C::out, C::in, C::out * C::in, true, nullptr);
-  d_weight.fill(0xFF);
+  for (std::int64_t e : {0, 1, 13, 26}) {
+    const double factor = C::w(e % 3 * 2) + C::w(e % 3 * 2 + 1);
+    for (std::int64_t n = e; n < C::out; n += 64) {
+      Values want;
+      for (std::int64_t k = 0; k < C::in; ++k) want.push_back(factor * C::sign(P2(e / 3, n)) * C::sign(P(e / 3, k)));
+      require_same_numbers(rows_of(d_weight.data(), BF16, C::in, e * C::out + n, 1), want, "d_weight", C::in);
+    }
+  }
+  Memory zero(bytes(C::out * C::in, BF16));
   zero.fill(0);
-  const Backend& backend = handle.backend();
-  Tensor ids(backend, "ids", kInt32, {1, C::tokens, C::top_k}), w(backend, "w", F32, {1, C::tokens, C::top_k});
-  Tensor x(backend, "x", BF16, {1, C::tokens, C::in}), dy(backend, "dy", BF16, {1, C::tokens, C::out});
-  Tensor y(backend, "y", F32, {1, C::tokens, C::out}), dw(backend, "dw", F32, {1, C::tokens, C::top_k});
-  ids.fill([](auto, auto t, auto j) { return C::id(t, j); }).upload();
-  w.fill([](auto, auto, auto j) { return C::w(j); }).upload();
-  x.fill([](auto, auto t, auto c) { return C::sign(P(t, c)); }).upload();
-  dy.fill([](auto, auto t, auto c) { return C::sign(P2(t, c)); }).upload();
-  y.upload();
-  dw.upload();
-  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
-  p.tokens = C::tokens;
-  p.top_k = C::top_k;
-  p.experts = C::experts;
-  p.in_features = C::in;
-  p.out_features = C::out;
-  p.id_type = GGM_INDEX_INT32;
-  p.routing_weight_type = F32;
-  p.x_type = p.weight_type = p.dy_type = BF16;
-  p.y_type = F32;
-  p.weight_order = GGM_ORDER_NK;
-  p.gradients = GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS;
-  ggm_moe_forward_tensors_t f = GGM_MOE_FORWARD_TENSORS_INIT;
-  f.ids = ids.data();
-  f.routing_weights = w.data();
-  f.x = x.data();
-  f.weight = weight.data();
-  f.y = y.data();
-  Enqueued(handle, op::moe_forward, p, f)(nullptr);
-  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
-  b.ids = f.ids;
-  b.routing_weights = f.routing_weights;
-  b.x = f.x;
-  b.weight = f.weight;
-  b.dy = dy.data();
-  b.d_weight = d_weight.data();
-  b.d_routing_weights = static_cast<float*>(dw.data());
-  Enqueued(handle, op::moe_backward, p, b)(nullptr);
-  y.download();
-  dw.download();
+  const Counter wrong;
+  for (std::int64_t e = C::used; e < C::experts; ++e)
+    enqueue_compare(static_cast<const char*>(d_weight.data()) + e * C::out * C::in * 2, zero.data(), C::out * C::in * 2,
+                    wrong.device(), nullptr);
+  REQUIRE(wrong.read() == 0);
+}
 
+void check_twice(const Tensor& y, const Tensor& dw) {
+  using C = TwiceAtSize;
   Values want_y(static_cast<std::size_t>(C::tokens * C::out), 0), want_dw;
   for (std::int64_t e = 0; e < C::used; ++e) {
     const Values product = C::product_of(e);
@@ -326,19 +257,41 @@ void twice_at_size(const Handle& handle) {
   }
   require_same_numbers(y.values(), want_y, "y", C::out);
   require_same_numbers(dw.values(), want_dw, "d_routing_weights", C::top_k);
-  for (std::int64_t e : {0, 1, 13, 26}) {  // both contributions: (2^-2i + 2^-(2i+1)) * dy x^T; all columns of every 64th row
-    const double factor = C::w(e % 3 * 2) + C::w(e % 3 * 2 + 1);
-    for (std::int64_t n = e; n < C::out; n += 64) {
-      Values want;
-      for (std::int64_t k = 0; k < C::in; ++k) want.push_back(factor * C::sign(P2(e / 3, n)) * C::sign(P(e / 3, k)));
-      require_same_numbers(rows_of(d_weight.data(), BF16, C::in, e * C::out + n, 1), want, "d_weight", C::in);
-    }
-  }
-  const Counter wrong;  // experts without tokens: +0.0 in every bit
-  for (std::int64_t e = C::used; e < C::experts; ++e)
-    enqueue_compare(static_cast<const char*>(d_weight.data()) + e * C::out * C::in * 2, zero.data(), C::out * C::in * 2,
-                    wrong.device(), nullptr);
-  REQUIRE(wrong.read() == 0);
+}
+
+void twice_at_size(const Handle& handle) {
+  using C = TwiceAtSize;
+  Memory weight(bytes(C::experts * C::out * C::in, BF16)), d_weight(weight.bytes());
+  enqueue_weights(weight.data(), BF16, C::experts, C::out, C::in, C::out * C::in, true, nullptr);
+  d_weight.fill(0xFF);
+  const Backend& backend = handle.backend();
+  Tensor ids(backend, "ids", kInt32, {1, C::tokens, C::top_k}), w(backend, "w", F32, {1, C::tokens, C::top_k});
+  Tensor x(backend, "x", BF16, {1, C::tokens, C::in}), dy(backend, "dy", BF16, {1, C::tokens, C::out});
+  Tensor y(backend, "y", F32, {1, C::tokens, C::out}), dw(backend, "dw", F32, {1, C::tokens, C::top_k});
+  ids.fill([](auto, auto t, auto j) { return C::id(t, j); }).upload();
+  w.fill([](auto, auto, auto j) { return C::w(j); }).upload();
+  x.fill([](auto, auto t, auto c) { return C::sign(P(t, c)); }).upload();
+  dy.fill([](auto, auto t, auto c) { return C::sign(P2(t, c)); }).upload();
+  y.upload();
+  dw.upload();
+  ggm_moe_problem_t p = layer_problem(BF16, C::tokens, C::top_k, C::experts, C::in, C::out);
+  p.routing_weight_type = p.y_type = F32;
+  p.dy_type = BF16;
+  p.gradients = GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS;
+  Enqueued(handle, op::moe_forward, p, layer_tensors(ids.data(), w.data(), x.data(), weight.data(), y.data()))(nullptr);
+  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
+  b.ids = ids.data();
+  b.routing_weights = w.data();
+  b.x = x.data();
+  b.weight = weight.data();
+  b.dy = dy.data();
+  b.d_weight = d_weight.data();
+  b.d_routing_weights = static_cast<float*>(dw.data());
+  Enqueued(handle, op::moe_backward, p, b)(nullptr);
+  y.download();
+  dw.download();
+  check_twice(y, dw);
+  check_twice_d_weight(d_weight);
 }
 GGM_CASE_LARGE("BR-028 the same expert twice at the reported size", twice_at_size)
 
@@ -354,30 +307,17 @@ void all_widths(const Handle& handle) {
   const Counter wrong;
   const auto run = [&](std::int64_t first, std::int64_t second) {
     INFO("widths " << first << " and " << second);
-    ggm_grouped_gemm_problem_t p = GGM_GROUPED_GEMM_PROBLEM_INIT;
-    p.groups = groups;
-    p.group_form = GGM_GROUPS_OFFSETS;
-    p.a_type = p.b_type = BF16;
-    ggm_grouped_gemm_tensors_t t = GGM_GROUPED_GEMM_TENSORS_INIT;
-    t.group_offsets = device_offsets.data();
-    t.a = a.data();
-    t.b = b.data();
-    t.d = d.data();
+    const ggm_grouped_gemm_tensors_t t = product_tensors(device_offsets.data(), a.data(), b.data(), d.data());
     ProductCheck check = {BF16,  BF16,     groups,   rows,     first,  second,
                           first, a.data(), b.data(), d.data(), second, static_cast<const std::int32_t*>(device_offsets.data())};
-    p.layout = GGM_LAYOUT_VARIABLE_K;  // d_e [first, second]
-    p.m = first;
-    p.n = second;
-    p.k = rows;
+    ggm_grouped_gemm_problem_t gradient = product_problem(BF16, groups, first, second, rows);
+    gradient.layout = GGM_LAYOUT_VARIABLE_K;  // d_e [first, second]
+    gradient.b_order = 0;
     cuda(cudaMemsetAsync(d.data(), 0xFF, bytes(groups * first * second, BF16), nullptr), "cudaMemsetAsync");
-    Enqueued(handle, op::grouped_gemm, p, t)(nullptr);
+    Enqueued(handle, op::grouped_gemm, gradient, t)(nullptr);
     enqueue_check_variable_k(check, wrong.device(), nullptr);
-    p.layout = GGM_LAYOUT_CONTIGUOUS;  // d [rows, second] from K = first
-    p.b_order = GGM_ORDER_NK;
-    p.m = rows;
-    p.k = first;
     cuda(cudaMemsetAsync(d.data(), 0xFF, bytes(rows * second, BF16), nullptr), "cudaMemsetAsync");
-    Enqueued(handle, op::grouped_gemm, p, t)(nullptr);
+    Enqueued(handle, op::grouped_gemm, product_problem(BF16, groups, rows, second, first), t)(nullptr);
     enqueue_check_contiguous(check, wrong.device(), nullptr);
     REQUIRE(wrong.read() == 0);
   };

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cases/device_case.h"
+#include "cases/device_problems.h"
 
 namespace ggm_test::cases {
 namespace {
@@ -27,37 +28,14 @@ struct Speed {
 
   // One group with all the rows.
   double dense() const {
-    ggm_grouped_gemm_problem_t p = GGM_GROUPED_GEMM_PROBLEM_INIT;
-    p.groups = 1;
-    p.m = kRows;
-    p.n = p.k = kWidth;
-    p.group_form = GGM_GROUPS_OFFSETS;
-    p.b_order = GGM_ORDER_NK;
-    p.a_type = p.b_type = BF16;
-    ggm_grouped_gemm_tensors_t t = GGM_GROUPED_GEMM_TENSORS_INIT;
-    t.group_offsets = offsets.data();
-    t.a = x.data();
-    t.b = weight.data();
-    t.d = y.data();
-    const Enqueued call(handle, op::grouped_gemm, p, t);
+    const Enqueued call(handle, op::grouped_gemm, product_problem(BF16, 1, kRows, kWidth, kWidth),
+                        product_tensors(offsets.data(), x.data(), weight.data(), y.data()));
     return time_of([&] { call(stream); }, 1);
   }
 
   double forward(std::int64_t tokens, int calls) const {
-    ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
-    p.tokens = tokens;
-    p.top_k = kTopK;
-    p.experts = kExperts;
-    p.in_features = p.out_features = kWidth;
-    p.id_type = GGM_INDEX_INT32;
-    p.x_type = p.weight_type = BF16;
-    p.weight_order = GGM_ORDER_NK;
-    ggm_moe_forward_tensors_t t = GGM_MOE_FORWARD_TENSORS_INIT;
-    t.ids = ids.data();
-    t.x = x.data();
-    t.weight = weight.data();
-    t.y = y.data();
-    const Enqueued call(handle, op::moe_forward, p, t);
+    const Enqueued call(handle, op::moe_forward, layer_problem(BF16, tokens, kTopK, kExperts, kWidth, kWidth),
+                        layer_tensors(ids.data(), nullptr, x.data(), weight.data(), y.data()));
     return time_of([&] { call(stream); }, calls);
   }
 
