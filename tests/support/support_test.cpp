@@ -54,6 +54,9 @@ TEST_CASE("support: 16-bit conversions round once, to nearest even, over all bit
   CHECK(encode(GGM_TYPE_BFLOAT16, -0.0) == 0x8000);
 }
 
+// Unseen by the address sanitizer, to which the guards are closed.
+__attribute__((no_sanitize("address"))) static void flip(unsigned char* byte) { *byte ^= 1; }
+
 TEST_CASE("support: guards and gaps notice a single wrong byte", "[host]") {
   const Backend memory{"host", false, GGM_KERNELS_AUTO, 1};
   Tensor tensor(memory, "t", GGM_TYPE_FLOAT32, {2, 3, 5, 7, 30}, 3);
@@ -66,12 +69,11 @@ TEST_CASE("support: guards and gaps notice a single wrong byte", "[host]") {
   const std::ptrdiff_t body = 4 * (30 + 2 * 7 + 5);
   for (const std::ptrdiff_t at :
        {std::ptrdiff_t{-1}, std::ptrdiff_t{-4096}, body, body + 4095, std::ptrdiff_t{5 * 4}, std::ptrdiff_t{21 * 4}}) {
-    const unsigned char old = bytes[at];
-    bytes[at] ^= 1;
+    flip(bytes + at);
     tensor.download();
     INFO("byte " << at);
     CHECK_FALSE(tensor.damage().empty());
-    bytes[at] = old;
+    flip(bytes + at);
   }
   tensor.download();
   CHECK(tensor.damage().empty());
