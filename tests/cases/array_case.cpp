@@ -86,6 +86,24 @@ std::vector<Index> addresses(const ArrayCase& array, const Tensor& piece, const 
 
 Index at_least(Index bound, Index value) { return value > bound ? value : bound; }
 
+// D of each group. Elements of the output piece that belong to no group must still be poison.
+std::vector<Values> outputs_of_groups(const Layout& layout, const Tensor& outputs) {
+  std::vector<bool> used(static_cast<std::size_t>(layout.outputs), false);
+  std::vector<Values> result;
+  for (const Place& place : layout.d) {
+    Values& dense = result.emplace_back();
+    for (Index r = 0; r < place.rows; ++r)
+      for (Index col = 0; col < place.columns; ++col) {
+        used[static_cast<std::size_t>(place.at + r * place.ld + col)] = true;
+        dense.push_back(outputs.at(0, 0, place.at + r * place.ld + col));
+      }
+  }
+  for (Index i = 0; i < layout.outputs; ++i)
+    if (!used[static_cast<std::size_t>(i)] && outputs.bits(0, 0, i) != outputs.initial_bits(0, 0, i))
+      FAIL("element " << i << " of the output memory belongs to no group and was written");
+  return result;
+}
+
 }  // namespace
 
 ArrayGroup integer_group(std::int64_t number, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -154,22 +172,7 @@ std::vector<Values> grouped_gemm_array(const Handle& handle, const ArrayCase& ar
   if (c) t.c = static_cast<const void* const*>(indices("c pointers", kInt64, addresses(array, *c, layout.d)));
   t.d = static_cast<void* const*>(const_cast<void*>(indices("d", kInt64, addresses(array, outputs, layout.d))));
   scene.run_twice(as_called(op::grouped_gemm_array, options), p, t);
-
-  // Elements of the output piece that belong to no group must still be poison.
-  std::vector<bool> used(static_cast<std::size_t>(layout.outputs), false);
-  std::vector<Values> result;
-  for (const Place& place : layout.d) {
-    Values& dense = result.emplace_back();
-    for (Index r = 0; r < place.rows; ++r)
-      for (Index col = 0; col < place.columns; ++col) {
-        used[static_cast<std::size_t>(place.at + r * place.ld + col)] = true;
-        dense.push_back(outputs.at(0, 0, place.at + r * place.ld + col));
-      }
-  }
-  for (Index i = 0; i < layout.outputs; ++i)
-    if (!used[static_cast<std::size_t>(i)] && outputs.bits(0, 0, i) != outputs.initial_bits(0, 0, i))
-      FAIL("element " << i << " of the output memory belongs to no group and was written");
-  return result;
+  return outputs_of_groups(layout, outputs);
 }
 
 std::vector<Values> expected_array(const ArrayCase& array) {

@@ -278,12 +278,9 @@ void twice_at_size(const Handle& handle) {
   p.routing_weight_type = p.y_type = F32;
   p.dy_type = BF16;
   p.gradients = GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS;
-  Enqueued(handle, op::moe_forward, p, layer_tensors(ids.data(), w.data(), x.data(), weight.data(), y.data()))(nullptr);
-  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
-  b.ids = ids.data();
-  b.routing_weights = w.data();
-  b.x = x.data();
-  b.weight = weight.data();
+  const ggm_moe_forward_tensors_t f = layer_tensors(ids.data(), w.data(), x.data(), weight.data(), y.data());
+  Enqueued(handle, op::moe_forward, p, f)(nullptr);
+  ggm_moe_backward_tensors_t b = backward_of(f);
   b.dy = dy.data();
   b.d_weight = d_weight.data();
   b.d_routing_weights = static_cast<float*>(dw.data());

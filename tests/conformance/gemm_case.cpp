@@ -127,7 +127,15 @@ GemmRun::GemmRun(const Handle& handle, const GemmCase& line) : line_(line), scen
   if (line.hostile) spoil_groups();
   upload_groups();
   make_problem();
-  make_operands();
+  lay_out();
+  make_inputs();
+  make_outputs();
+  tensors_.a = a_->data();
+  tensors_.b = b_->data();
+  tensors_.c = c_ ? c_->data() : nullptr;
+  tensors_.d = d_->data();
+  tensors_.faults = static_cast<std::uint32_t*>(faults_->data());
+  input_.problem = problem_;
 }
 
 void GemmRun::make_groups() {
@@ -247,77 +255,74 @@ void GemmRun::make_problem() {
   }
 }
 
-void GemmRun::make_operands() {
-  const bool variable = line_.layout == GGM_LAYOUT_VARIABLE_K, masked = line_.layout == GGM_LAYOUT_MASKED;
-  const Index m = problem_.m, n = problem_.n, k = problem_.k, groups = line_.groups;
-  const bool shared = line_.strides == 2, spaced = line_.strides == 1;
-  // A resolved stride with a gap, or 0 for packed.
-  const auto stride = [&](Index rows, Index ld) { return spaced ? std::max<Index>(rows, 1) * ld + 3 : Index{0}; };
-  const auto nan_unless = [](bool used, double v) { return used ? v : NAN; };
+// A resolved stride with a gap when the case spaces its groups out, or 0 for packed.
+static Index stride_of(const GemmCase& line, Index rows, Index ld) {
+  return line.strides == 1 ? std::max<Index>(rows, 1) * ld + 3 : Index{0};
+}
 
-  // Leading dimensions and strides.
-  const Index a_columns = variable ? m : k;
-  const Index b_rows = variable                      ? k
-                       : line_.order == GGM_ORDER_NK ? n
-                                                     : k,
-              b_columns = variable || line_.order == GGM_ORDER_KN ? n : k;
+// Leading dimensions and strides, as fields of the problem and as the shapes of the operands.
+void GemmRun::lay_out() {
+  const bool variable = line_.layout == GGM_LAYOUT_VARIABLE_K, masked = line_.layout == GGM_LAYOUT_MASKED;
+  const bool shared = line_.strides == 2, nk = line_.order == GGM_ORDER_NK;
+  const Index m = problem_.m, n = problem_.n, k = problem_.k, groups = line_.groups;
+  const Index a_columns = variable ? m : k, b_rows = nk ? n : k, b_columns = nk ? k : n;  // VARIABLE_K: B [k,n], no order
   const Index lda = a_columns + line_.gap_a, ldb = b_columns + line_.gap_b, ldd = n + line_.gap_d;
   problem_.lda = line_.gap_a ? lda : 0;
   problem_.ldb = line_.gap_b ? ldb : 0;
   problem_.ldd = line_.gap_d ? ldd : 0;
-  if (masked) problem_.stride_a = shared ? GGM_STRIDE_SHARED : stride(m, lda);
-  if (!variable) problem_.stride_b = shared ? GGM_STRIDE_SHARED : stride(b_rows, ldb);
-  if (line_.layout != GGM_LAYOUT_CONTIGUOUS) problem_.stride_d = stride(m, ldd);
-  const bool c_shared = shared && line_.layout != GGM_LAYOUT_CONTIGUOUS && line_.scale != Scale::add_in_place;
+  a_shape_ = {masked && !shared ? groups : 1, masked ? m : rows_, a_columns, lda, masked ? stride_of(line_, m, lda) : 0};
+  b_shape_ = {variable || shared ? 1 : groups, b_rows, b_columns, ldb, variable ? 0 : stride_of(line_, b_rows, ldb)};
+  d_shape_ = {1, m, n, ldd, 0};
+  if (line_.layout != GGM_LAYOUT_CONTIGUOUS) {
+    d_shape_.batches = groups;
+    d_shape_.stride = problem_.stride_d = stride_of(line_, m, ldd);
+  }
+  if (masked) problem_.stride_a = shared ? GGM_STRIDE_SHARED : a_shape_.stride;
+  if (!variable) problem_.stride_b = shared ? GGM_STRIDE_SHARED : b_shape_.stride;
+}
 
-  const Index a_batches = masked && !shared ? groups : 1, a_rows = masked ? m : rows_;
-  a_ = &scene_.input("a", line_.type, {a_batches, a_rows, a_columns, lda, masked && spaced ? problem_.stride_a : 0},
-                     line_.misalign);
-  a_->fill([&](Index b, Index r, Index c) {
-    const bool used = used_rows_.empty() || (masked && shared) || used_rows_[at(b * a_rows + r)];
-    return nan_unless(used, value_of(line_.data, 1, b * 1000 + r, c, P(b * 1000 + r, c)));
+// A and B; what must not be read is NaN.
+void GemmRun::make_inputs() {
+  const bool variable = line_.layout == GGM_LAYOUT_VARIABLE_K, masked = line_.layout == GGM_LAYOUT_MASKED;
+  const bool shared = line_.strides == 2;
+  a_ = &scene_.input("a", line_.type, a_shape_, line_.misalign);
+  a_->fill([&](Index b, Index r, Index c) -> double {
+    const bool used = used_rows_.empty() || (masked && shared) || used_rows_[at(b * a_shape_.rows + r)];
+    return used ? value_of(line_.data, 1, b * 1000 + r, c, P(b * 1000 + r, c)) : NAN;
   });
-  const Index b_batches = variable || shared ? 1 : groups;
-  b_ = &scene_.input("b", line_.type, {b_batches, b_rows, b_columns, ldb, !variable && spaced ? problem_.stride_b : 0},
-                     (line_.misalign + 1) / 2);
-  b_->fill([&](Index e, Index r, Index c) {
-    if (variable) return nan_unless(used_rows_[at(r)], value_of(line_.data, 2, r, c, P2(r, c)));
+  b_ = &scene_.input("b", line_.type, b_shape_, (line_.misalign + 1) / 2);
+  b_->fill([&](Index e, Index r, Index c) -> double {
+    if (variable) return used_rows_[at(r)] ? value_of(line_.data, 2, r, c, P2(r, c)) : NAN;
     const Index row = line_.order == GGM_ORDER_NK ? r : c, column = line_.order == GGM_ORDER_NK ? c : r;
-    return nan_unless(shared || used_groups_[at(e)], value_of(line_.data, 2, e * 1000 + row, column, Q(e, row, column)));
+    return shared || used_groups_[at(e)] ? value_of(line_.data, 2, e * 1000 + row, column, Q(e, row, column)) : NAN;
   });
+  input_.a = a_->initial_values();
+  input_.b = b_->initial_values();
+}
 
-  const Index d_batches = line_.layout == GGM_LAYOUT_CONTIGUOUS ? 1 : groups;
-  const std::int32_t d_type = problem_.d_type ? problem_.d_type : line_.type;
-  d_ = &scene_.output("d", d_type, {d_batches, m, n, ldd, problem_.stride_d}, line_.misalign);
-  const bool keeps = line_.keep || problem_.beta != 0;
-  if (keeps) d_->fill([&](Index b, Index r, Index c) { return value_of(line_.data, 3, b * 1000 + r, c, P(b + r, c + 9)); });
+// D, what it held before, C and the faults.
+void GemmRun::make_outputs() {
+  const Index m = problem_.m;
+  const bool grouped = line_.layout != GGM_LAYOUT_CONTIGUOUS;
+  d_ = &scene_.output("d", problem_.d_type ? problem_.d_type : line_.type, d_shape_, line_.misalign);
+  if (line_.keep || problem_.beta != 0)
+    d_->fill([&](Index b, Index r, Index c) { return value_of(line_.data, 3, b * 1000 + r, c, P(b + r, c + 9)); });
   if (line_.scale == Scale::add_in_place) {
     c_ = d_;
     problem_.ldc = problem_.ldd;
     problem_.stride_c = problem_.stride_d;
   } else if (problem_.beta != 0) {
-    const Index ldc = n + line_.gap_a;
+    const bool shared = line_.strides == 2 && grouped;
+    const Index ldc = problem_.n + line_.gap_a, stride = grouped ? stride_of(line_, m, ldc) : 0;
     problem_.ldc = line_.gap_a ? ldc : 0;
-    if (line_.layout != GGM_LAYOUT_CONTIGUOUS) problem_.stride_c = c_shared ? GGM_STRIDE_SHARED : stride(m, ldc);
-    c_ = &scene_.input(
-        "c", problem_.c_type,
-        {c_shared ? 1 : d_batches, m, n, ldc, line_.layout != GGM_LAYOUT_CONTIGUOUS && spaced ? problem_.stride_c : 0},
-        line_.misalign / 2);
-    c_->fill([&](Index b, Index r, Index c) {
-      const bool used = variable || c_shared || used_rows_[at(b * m + r)];
-      return nan_unless(used, value_of(line_.data, 4, b * 1000 + r, c, P(b + 2 * r, c + 5)));
+    problem_.stride_c = shared ? GGM_STRIDE_SHARED : stride;
+    c_ = &scene_.input("c", problem_.c_type, {shared ? 1 : d_shape_.batches, m, problem_.n, ldc, stride}, line_.misalign / 2);
+    c_->fill([&](Index b, Index r, Index c) -> double {
+      const bool used = line_.layout == GGM_LAYOUT_VARIABLE_K || shared || used_rows_[at(b * m + r)];
+      return used ? value_of(line_.data, 4, b * 1000 + r, c, P(b + 2 * r, c + 5)) : NAN;
     });
   }
   faults_ = &scene_.faults();
-  tensors_.a = a_->data();
-  tensors_.b = b_->data();
-  tensors_.c = c_ ? c_->data() : nullptr;
-  tensors_.d = d_->data();
-  tensors_.faults = static_cast<std::uint32_t*>(faults_->data());
-
-  input_.problem = problem_;
-  input_.a = a_->initial_values();
-  input_.b = b_->initial_values();
   if (c_) input_.c = c_->initial_values();
   input_.d = d_->initial_values();
 }

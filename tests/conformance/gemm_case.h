@@ -54,7 +54,9 @@ class GemmRun {
   void make_groups();
   void spoil_groups();
   void upload_groups();
-  void make_operands();
+  void lay_out();
+  void make_inputs();
+  void make_outputs();
   void make_problem();
 
   const GemmCase& line_;
@@ -65,6 +67,7 @@ class GemmRun {
   std::vector<bool> used_rows_;  // rows of A (VARIABLE_K: of both operands)
   std::vector<bool> used_groups_;
   std::int64_t rows_ = 0;
+  Shape a_shape_, b_shape_, d_shape_;
   Tensor *a_ = nullptr, *b_ = nullptr, *c_ = nullptr, *d_ = nullptr, *faults_ = nullptr;
 };
 

@@ -29,6 +29,23 @@ void check_gradient(Tensor* input, const std::vector<double>& gradient, Change c
       }
 }
 
+ggm_moe_problem_t problem_of(const Sizes& s, std::int32_t type, std::int32_t order) {
+  const std::int32_t wide = accumulator(type);
+  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
+  p.tokens = s.tokens;
+  p.top_k = s.top_k;
+  p.experts = s.experts;
+  p.in_features = s.K;
+  p.out_features = s.N;
+  p.id_type = GGM_INDEX_INT32;
+  p.routing_weight_type = wide;
+  p.x_type = p.weight_type = p.bias_type = p.dy_type = type;
+  p.y_type = p.dx_type = p.d_weight_type = p.d_bias_type = wide;
+  p.weight_order = order;
+  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS;
+  return p;
+}
+
 void differences(bool cuda, std::int32_t type, std::int32_t order) {
   const Handle handle(backends(cuda).front());
   const Sizes s;
@@ -49,18 +66,7 @@ void differences(bool cuda, std::int32_t type, std::int32_t order) {
   Tensor& d_bias = scene.output("d_bias", wide, {1, s.experts, s.N});
   Tensor& dw = scene.output("d_routing_weights", GGM_TYPE_FLOAT32, {1, s.tokens, s.top_k});
 
-  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
-  p.tokens = s.tokens;
-  p.top_k = s.top_k;
-  p.experts = s.experts;
-  p.in_features = s.K;
-  p.out_features = s.N;
-  p.id_type = GGM_INDEX_INT32;
-  p.routing_weight_type = wide;
-  p.x_type = p.weight_type = p.bias_type = p.dy_type = type;
-  p.y_type = p.dx_type = p.d_weight_type = p.d_bias_type = wide;
-  p.weight_order = order;
-  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS;
+  const ggm_moe_problem_t p = problem_of(s, type, order);
   ggm_moe_forward_tensors_t f = GGM_MOE_FORWARD_TENSORS_INIT;
   f.ids = ids.data();
   f.routing_weights = w.data();
@@ -68,12 +74,7 @@ void differences(bool cuda, std::int32_t type, std::int32_t order) {
   f.weight = weight.data();
   f.bias = bias.data();
   f.y = y.data();
-  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
-  b.ids = f.ids;
-  b.routing_weights = f.routing_weights;
-  b.x = f.x;
-  b.weight = f.weight;
-  b.bias = f.bias;
+  ggm_moe_backward_tensors_t b = backward_of(f);
   b.dy = dy.data();
   b.dx = dx.data();
   b.d_weight = d_weight.data();

@@ -124,9 +124,8 @@ void fused(const Handle& handle, std::int32_t combine) {
   call(handle, op::moe_forward, p, f);
   check(y);
   set_bytes(handle.backend(), y.data(), 0xFF, static_cast<std::size_t>(tokens * size) * 2);
-  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
-  b.ids = ids.data();
-  b.weight = w.data();
+  ggm_moe_backward_tensors_t b = backward_of(f);
+  b.x = nullptr;  // dx does not need it
   b.dy = x.data();
   b.dx = y.data();
   call(handle, op::moe_backward, p, b);

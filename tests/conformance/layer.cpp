@@ -80,12 +80,7 @@ void Layer::backward(std::uint32_t gradients) {
     d_routing_weights_ = &scene_.output("d_routing_weights", GGM_TYPE_FLOAT32, {1, T, spec_.top_k});
   }
   problem_.gradients = static_cast<std::int32_t>(gradients);
-  ggm_moe_backward_tensors_t& t = backward_ = GGM_MOE_BACKWARD_TENSORS_INIT;
-  t.ids = forward_.ids;
-  t.routing_weights = forward_.routing_weights;
-  t.x = forward_.x;
-  t.weight = forward_.weight;
-  t.bias = forward_.bias;
+  ggm_moe_backward_tensors_t& t = backward_ = backward_of(forward_);
   t.dy = dy_->data();
   if (gradients & GGM_GRADIENT_X) t.dx = dx_->data();
   if (gradients & GGM_GRADIENT_WEIGHT) t.d_weight = d_weight_->data();

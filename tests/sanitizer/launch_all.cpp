@@ -13,6 +13,7 @@
 
 #include "device_memory.h"
 #include "kernels_seen.h"
+#include "support/operation.h"
 
 namespace {
 
@@ -284,34 +285,40 @@ struct MoeCase {
   std::int64_t tokens, top_k;
   std::int32_t input_rows = GGM_ROWS_TOKENS, output_rows = GGM_ROWS_TOKENS;
   bool given = false, wide = false;  // routing arrays given; float32 outputs, products and bias, adding to them
+
+  bool wide_output() const { return wide && is_16bit(type); }
+  std::int32_t out_type() const { return wide_output() ? GGM_TYPE_FLOAT32 : type; }
+  ggm_moe_problem_t problem() const;
 };
+constexpr std::int64_t kMoeExperts = 4, kMoeIn = 72, kMoeOut = 136;
+
+ggm_moe_problem_t MoeCase::problem() const {
+  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
+  p.tokens = tokens;
+  p.top_k = top_k;
+  p.experts = kMoeExperts;
+  p.in_features = kMoeIn;
+  p.out_features = kMoeOut;
+  p.id_type = given ? 0 : GGM_INDEX_INT32;
+  p.routing_weight_type = type == GGM_TYPE_FLOAT64 ? GGM_TYPE_FLOAT64 : GGM_TYPE_FLOAT32;
+  p.x_type = p.weight_type = p.dy_type = type;
+  p.bias_type = p.y_type = p.dx_type = p.d_weight_type = p.d_bias_type = out_type();
+  p.product_type = wide_output() ? GGM_TYPE_FLOAT32 : 0;
+  p.weight_order = order;
+  p.input_rows = input_rows;
+  p.output_rows = output_rows;
+  p.combine = combine;
+  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS;
+  p.flags = wide ? GGM_FLAG_ADD_TO_Y | GGM_FLAG_ADD_TO_DX | GGM_FLAG_ADD_TO_DWEIGHT | GGM_FLAG_ADD_TO_DBIAS : 0;
+  return p;
+}
 
 void moe(const MoeCase& c) {
   DeviceMemory memory;
-  constexpr std::int64_t experts = 4, k = 72, n = 136;
+  constexpr std::int64_t experts = kMoeExperts, k = kMoeIn, n = kMoeOut;
   const Routing r = make_routing(memory, c.tokens, c.top_k, experts, GGM_INDEX_INT32);
-  const bool wide = c.wide && is_16bit(c.type);
-  const std::int32_t out_type = wide ? GGM_TYPE_FLOAT32 : c.type;
-  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
-  p.tokens = c.tokens;
-  p.top_k = c.top_k;
-  p.experts = experts;
-  p.in_features = k;
-  p.out_features = n;
-  p.id_type = c.given ? 0 : GGM_INDEX_INT32;
-  p.routing_weight_type = c.type == GGM_TYPE_FLOAT64 ? GGM_TYPE_FLOAT64 : GGM_TYPE_FLOAT32;
-  p.x_type = p.weight_type = c.type;
-  p.bias_type = out_type;
-  p.y_type = out_type;
-  p.dy_type = c.type;
-  p.dx_type = p.d_weight_type = p.d_bias_type = out_type;
-  p.product_type = wide ? GGM_TYPE_FLOAT32 : 0;
-  p.weight_order = c.order;
-  p.input_rows = c.input_rows;
-  p.output_rows = c.output_rows;
-  p.combine = c.combine;
-  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS;
-  p.flags = c.wide ? GGM_FLAG_ADD_TO_Y | GGM_FLAG_ADD_TO_DX | GGM_FLAG_ADD_TO_DWEIGHT | GGM_FLAG_ADD_TO_DBIAS : 0;
+  const std::int32_t out_type = c.out_type();
+  const ggm_moe_problem_t p = c.problem();
   const std::int64_t x_rows = c.input_rows == GGM_ROWS_GROUPED ? r.rows() : c.tokens;
   const std::int64_t y_rows = c.output_rows == GGM_ROWS_GROUPED ? r.rows() : c.tokens;
   // An output that is added to holds numbers; any other is fresh.
@@ -335,22 +342,12 @@ void moe(const MoeCase& c) {
   f.faults = r.faults;
   run("moe_forward", ggm_moe_forward_workspace_size, ggm_moe_forward, p, f);
 
-  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
-  b.ids = f.ids;
-  b.group_offsets = f.group_offsets;
-  b.row_assignment = f.row_assignment;
-  b.assignment_row = f.assignment_row;
-  b.routing_weights = f.routing_weights;
-  b.x = f.x;
-  b.weight = f.weight;
-  b.bias = f.bias;
+  ggm_moe_backward_tensors_t b = ggm_test::backward_of(f);
   b.dy = memory.numbers(c.type, y_rows * n);
   b.dx = output(x_rows * k);
   b.d_weight = output(experts * k * n);
   b.d_bias = output(experts * n);
   b.d_routing_weights = static_cast<float*>(memory.fresh(static_cast<std::size_t>(r.rows()) * 4));
-  b.num_tokens = r.num_tokens;
-  b.faults = r.faults;
   run("moe_backward", ggm_moe_backward_workspace_size, ggm_moe_backward, p, b);
 }
 

@@ -35,4 +35,22 @@ inline const Operation<ggm_moe_problem_t, ggm_moe_backward_tensors_t> moe_backwa
                                                                                    ggm_moe_backward, "ggm_moe_backward"};
 
 }  // namespace op
+
+// The backward of a forward: the same inputs. dy and the gradients are the caller's to set.
+inline ggm_moe_backward_tensors_t backward_of(const ggm_moe_forward_tensors_t& forward) {
+  ggm_moe_backward_tensors_t b = GGM_MOE_BACKWARD_TENSORS_INIT;
+  b.ids = forward.ids;
+  b.expert_map = forward.expert_map;
+  b.group_offsets = forward.group_offsets;
+  b.row_assignment = forward.row_assignment;
+  b.assignment_row = forward.assignment_row;
+  b.routing_weights = forward.routing_weights;
+  b.x = forward.x;
+  b.weight = forward.weight;
+  b.bias = forward.bias;
+  b.num_tokens = forward.num_tokens;
+  b.faults = forward.faults;
+  return b;
+}
+
 }  // namespace ggm_test
