@@ -14,6 +14,13 @@
 namespace ggm_test::cases {
 namespace {
 
+// A sanitizer makes a child several times slower, as cmake/GgmTest.cmake allows for a test.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kSlowdown = 6;
+#else
+constexpr double kSlowdown = 1;
+#endif
+
 constexpr const char* kChild = "GGM_CASES_CHILD";
 
 struct Child {
@@ -63,6 +70,7 @@ bool read_all(int from, double seconds, std::string& text) {
 bool in_child() { return std::getenv(kChild) != nullptr; }
 
 std::string child_result(double seconds) {
+  seconds *= kSlowdown;
   const Child child = start(Catch::getResultCapture().getCurrentTestName());
   std::string text;
   const bool ended = read_all(child.output, seconds, text);

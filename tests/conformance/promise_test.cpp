@@ -23,27 +23,34 @@ std::string text_of(const Backend& backend, const LayerSpec& s) {
          (s.wide_product ? " product=f32" : "");
 }
 
+// The layer in float32 and bfloat16, ordered and two-step; each is a case of its own.
+template <typename Body>
+void each_form(const Backend& backend, LayerSpec spec, Body body) {
+  for (const std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16})
+    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
+      spec.type = type;
+      spec.combine = combine;
+      const std::string text = text_of(backend, spec);
+      if (!case_selected(text)) continue;
+      GGM_CASE(text);
+      body(spec);
+    }
+}
+
 // ---- determinism ----
 
-void determinism(bool cuda, Index tokens, LayerSpec spec, int runs) {
+void determinism(bool cuda, Index tokens, const LayerSpec& base, int runs) {
   for (const Backend& backend : backends(cuda)) {
-    for (const std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16}) {
-      for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
-        spec.type = type;
-        spec.combine = combine;
-        const std::string text = text_of(backend, spec);
-        if (!case_selected(text)) continue;
-        GGM_CASE(text);
-        const Handle handle(backend);
-        // Another family of one backend has the same kernels or the same bits; a tenth of the runs is enough there.
-        const int times = &backend == &backends(cuda).front() ? runs : std::max(1, runs / 10);
-        Layer layer(handle, spec, first_tokens(tokens));
-        layer.forward();
-        CHECK(differences_of_runs(backend, layer.forward_call(), times) == 0);
-        layer.backward();
-        CHECK(differences_of_runs(backend, layer.backward_call(), times) == 0);
-      }
-    }
+    // Another family of one backend has the same kernels or the same bits; a tenth of the runs is enough there.
+    const int times = &backend == &backends(cuda).front() ? runs : std::max(1, runs / 10);
+    const Handle handle(backend);
+    each_form(backend, base, [&](const LayerSpec& spec) {
+      Layer layer(handle, spec, first_tokens(tokens));
+      layer.forward();
+      CHECK(differences_of_runs(backend, layer.forward_call(), times) == 0);
+      layer.backward();
+      CHECK(differences_of_runs(backend, layer.backward_call(), times) == 0);
+    });
   }
 }
 
@@ -166,66 +173,60 @@ void fused_equals_unfused(bool cuda, Index tokens, LayerSpec spec) {
 
 // ---- what never changes a bit ----
 
-void unchanged_bits(bool cuda, Index tokens, LayerSpec spec) {
-  const Handle handle(backends(cuda).front());
-  for (const std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16})
-    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
-      spec.type = type;
-      spec.combine = combine;
-      spec.bias = true;
-      const auto bits = [&](std::int32_t sm_limit, Index misalign, std::size_t extra_workspace) {
-        LayerSpec changed = spec;
-        changed.sm_limit = sm_limit;
-        changed.misalign = misalign;
-        Layer layer(handle, changed, first_tokens(tokens));
-        layer.scene().set_extra_workspace(extra_workspace);
-        BusyStream stream(handle.backend());
-        layer.scene().set_stream(stream.stream());
-        layer.backward();
-        std::vector<std::uint64_t> all = layer.dx().all_bits();
-        for (const Tensor* t : {&layer.d_weight(), &layer.d_bias(), &layer.d_routing_weights()}) {
-          const std::vector<std::uint64_t> part = t->all_bits();
-          all.insert(all.end(), part.begin(), part.end());
-        }
-        layer.forward();
-        const std::vector<std::uint64_t> y = layer.y().all_bits();
-        all.insert(all.end(), y.begin(), y.end());
-        return all;
-      };
-      const std::string text = text_of(handle.backend(), spec);
-      if (!case_selected(text)) continue;
-      GGM_CASE(text);
-      const std::vector<std::uint64_t> want = bits(0, 0, 0);
-      for (const std::int32_t sm_limit : {1, 2, 7, 1000}) {
-        INFO("sm_limit " << sm_limit);
-        CHECK((bits(sm_limit, 0, 0) == want));
-      }
-      for (const Index misalign : {1, 2, 3, 4, 5, 8}) {
-        INFO("misaligned by " << misalign << " elements");
-        CHECK((bits(0, misalign, 0) == want));
-      }
-      CHECK((bits(0, 0, 1 << 20) == want));
-    }
+// Bits of y and of every gradient of a layer, on a stream that is not the default one.
+std::vector<std::uint64_t> all_bits(const Handle& handle, const LayerSpec& spec, Index tokens, std::size_t extra_workspace) {
+  Layer layer(handle, spec, first_tokens(tokens));
+  layer.scene().set_extra_workspace(extra_workspace);
+  BusyStream stream(handle.backend());
+  layer.scene().set_stream(stream.stream());
+  std::vector<std::uint64_t> all;
+  const auto take = [&all](const Tensor& tensor) {
+    const std::vector<std::uint64_t> bits = tensor.all_bits();
+    all.insert(all.end(), bits.begin(), bits.end());
+  };
+  layer.backward();
+  for (const Tensor* t : {&layer.dx(), &layer.d_weight(), &layer.d_bias(), &layer.d_routing_weights()}) take(*t);
+  layer.forward();
+  take(layer.y());
+  return all;
 }
 
-void separate_calls(bool cuda, Index tokens, LayerSpec spec) {
+void unchanged_bits(bool cuda, Index tokens, LayerSpec base) {
   const Handle handle(backends(cuda).front());
-  for (const std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16})
-    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
-      spec.type = type;
-      spec.combine = combine;
-      spec.bias = true;
-      Layer together(handle, spec, first_tokens(tokens)), apart(handle, spec, first_tokens(tokens));
-      together.backward();
-      apart.backward(GGM_GRADIENT_X);
-      CHECK((apart.dx().all_bits() == together.dx().all_bits()));
-      apart.backward(GGM_GRADIENT_WEIGHT);
-      CHECK((apart.d_weight().all_bits() == together.d_weight().all_bits()));
-      apart.backward(GGM_GRADIENT_BIAS);
-      CHECK((apart.d_bias().all_bits() == together.d_bias().all_bits()));
-      apart.backward(GGM_GRADIENT_ROUTING_WEIGHTS);
-      CHECK((apart.d_routing_weights().all_bits() == together.d_routing_weights().all_bits()));
+  base.bias = true;
+  each_form(handle.backend(), base, [&](const LayerSpec& spec) {
+    const std::vector<std::uint64_t> want = all_bits(handle, spec, tokens, 0);
+    for (const std::int32_t sm_limit : {1, 2, 7, 1000}) {
+      LayerSpec limited = spec;
+      limited.sm_limit = sm_limit;
+      INFO("sm_limit " << sm_limit);
+      CHECK((all_bits(handle, limited, tokens, 0) == want));
     }
+    for (const Index misalign : {1, 2, 3, 4, 5, 8}) {
+      LayerSpec shifted = spec;
+      shifted.misalign = misalign;
+      INFO("misaligned by " << misalign << " elements");
+      CHECK((all_bits(handle, shifted, tokens, 0) == want));
+    }
+    CHECK((all_bits(handle, spec, tokens, 1 << 20) == want));
+  });
+}
+
+void separate_calls(bool cuda, Index tokens, LayerSpec base) {
+  const Handle handle(backends(cuda).front());
+  base.bias = true;
+  each_form(handle.backend(), base, [&](const LayerSpec& spec) {
+    Layer together(handle, spec, first_tokens(tokens)), apart(handle, spec, first_tokens(tokens));
+    together.backward();
+    apart.backward(GGM_GRADIENT_X);
+    CHECK((apart.dx().all_bits() == together.dx().all_bits()));
+    apart.backward(GGM_GRADIENT_WEIGHT);
+    CHECK((apart.d_weight().all_bits() == together.d_weight().all_bits()));
+    apart.backward(GGM_GRADIENT_BIAS);
+    CHECK((apart.d_bias().all_bits() == together.d_bias().all_bits()));
+    apart.backward(GGM_GRADIENT_ROUTING_WEIGHTS);
+    CHECK((apart.d_routing_weights().all_bits() == together.d_routing_weights().all_bits()));
+  });
 }
 
 // ---- limits at real sizes ----
