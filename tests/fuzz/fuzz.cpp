@@ -91,11 +91,9 @@ void Round::compare_faults(const Faults& counted, bool any_work) const {
   }
 }
 
-void rounds(bool cuda, void (*one)(Round&)) {
+void each_seed(const std::function<void(std::uint64_t)>& one) {
   const double seconds = environment("GGM_FUZZ_SECONDS", 2);
   const auto first = static_cast<std::uint64_t>(environment("GGM_FUZZ_SEED", 1));
-  std::vector<Handle> handles;
-  for (const Backend& backend : backends(cuda)) handles.emplace_back(backend);
   const auto begin = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   bool any = false;
@@ -103,12 +101,20 @@ void rounds(bool cuda, void (*one)(Round&)) {
     const std::string text = "seed " + std::to_string(seed);
     if (!case_selected(text)) continue;
     any = true;
-    const Handle& handle = handles[seed % handles.size()];
     GGM_CASE(text);
+    one(seed);
+  }
+}
+
+void rounds(bool cuda, void (*one)(Round&)) {
+  std::vector<Handle> handles;
+  for (const Backend& backend : backends(cuda)) handles.emplace_back(backend);
+  each_seed([&](std::uint64_t seed) {
+    const Handle& handle = handles[seed % handles.size()];
     INFO(handle.backend().name);
     Round round(handle, seed);
     one(round);
-  }
+  });
 }
 
 }  // namespace ggm_test::fuzz

@@ -6,6 +6,7 @@
 //   - every output has the bits of the reference, and every fault is counted.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "fuzz/draw.h"
@@ -97,8 +98,10 @@ class Round {
 // Elements from the first to one past the last of [batches, rows, columns], as a number that no hostile size overflows.
 double span(Index batches, Index stride, Index rows, Index ld, Index columns);
 
-// Rounds until the time is over, over the kernel families in turn. Seed and seconds: environment GGM_FUZZ_SEED,
-// GGM_FUZZ_SECONDS.
+// Seeds until the time is over. The first one and the seconds: environment GGM_FUZZ_SEED, GGM_FUZZ_SECONDS.
+void each_seed(const std::function<void(std::uint64_t)>& one);
+
+// A round for each seed, over the kernel families in turn.
 void rounds(bool cuda, void (*one)(Round&));
 
 }  // namespace ggm_test::fuzz
