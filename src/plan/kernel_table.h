@@ -27,14 +27,14 @@ struct GemmKernel {
 
 // Every tile is 128 columns wide: the width of a turn of the ordered combine and two partial sums of an inner product.
 // The rows of one arithmetic differ in tile_m; the plan takes the smallest that holds an average group. docs/kernels.md has
-// what each measured, and the shapes that were tried and left out. tile_k is the same in all kernels of simt32, so that a tail
-// of K is padded with equally many zeros (which may turn -0 into +0).
+// what each measured, and the shapes that were tried and left out. tile_k of simt32 divides 16: all its kernels pad K
+// with zeros to whole 16s, equally many, because a zero may turn -0 into +0.
 inline constexpr GemmKernel kGemmKernels[] = {
     {"mma_128x128x32", KernelMath::mma16, 128, 128, 32, 2, 2, 4, 72576, 80, 2},
     {"mma_64x128x64", KernelMath::mma16, 64, 128, 64, 2, 2, 3, 76416, 80, 2},
     {"mma_32x128x64", KernelMath::mma16, 32, 128, 64, 1, 4, 3, 63872, 80, 3},
-    {"simt_128x128x16", KernelMath::simt32, 128, 128, 16, 2, 2, 4, 72320, 80, 2},
-    {"simt_32x128x16", KernelMath::simt32, 32, 128, 16, 1, 4, 4, 44928, 80, 3},
+    {"simt_128x128x8", KernelMath::simt32, 128, 128, 8, 2, 2, 8, 72320, 80, 2},
+    {"simt_32x128x16", KernelMath::simt32, 32, 128, 16, 1, 4, 4, 42880, 80, 3},
     {"f64_32x128x16", KernelMath::simple64, 32, 128, 16, 8, 1, 1, 36480, 80, 2},
 };
 inline constexpr int kGemmKernelCount = sizeof(kGemmKernels) / sizeof(kGemmKernels[0]);

@@ -42,6 +42,58 @@ void check_rows() {
     }
 }
 
+// Transposed float32 operands of 64 rows a warp: the address that a thread computes for its fours is the element's place.
+template <int extent, int tile_k, int lanes, bool transposed>
+void check_fours() {
+  INFO(extent << " rows, steps of " << tile_k << ", " << lanes << " lanes, transposed " << transposed);
+  for (int first = 0; first < extent; first += 32)
+    for (int k = 0; k < tile_k; ++k)
+      for (int lane = 0; lane < lanes; ++lane)
+        for (int four = 0; first + 4 * lanes * (four + 1) <= extent; ++four) {
+          const int row = first + 4 * lane + 4 * lanes * four;
+          const std::uint32_t at = ggm::cuda::four_address<extent, tile_k, lanes, transposed>((first + 4 * lane) * 4, k, four);
+          for (int e = 0; e < 4; ++e) {
+            const int place =
+                transposed ? ggm::cuda::transposed_offset<extent, tile_k>(k, row + e) : (k * extent + row + e) * 4;
+            REQUIRE(static_cast<int>(at) + 4 * e == place);
+          }
+        }
+}
+
+template <int extent, int tile_k>
+void check_transposed() {
+  INFO(extent << " rows, steps of " << tile_k);
+  std::set<int> places;
+  for (int k = 0; k < tile_k; ++k)
+    for (int row = 0; row < extent; ++row) {
+      const int at = ggm::cuda::transposed_offset<extent, tile_k>(k, row);
+      REQUIRE(at % 4 == 0);
+      REQUIRE(at / (extent * 4) == k);
+      places.insert(at);
+    }
+  REQUIRE(places.size() == static_cast<std::size_t>(tile_k * extent));
+  // A store of a warp: element e of the chunks of K of 32 / (tile_k / 4) rows. A load: eight fours of one k.
+  constexpr int kChunks = tile_k / 4, kRows = 32 / kChunks;
+  for (int row = 0; row < extent; row += kRows)
+    for (int e = 0; e < 4; ++e) {
+      std::set<int> banks;
+      for (int lane = 0; lane < 32; ++lane)
+        banks.insert(ggm::cuda::transposed_offset<extent, tile_k>(lane % kChunks * 4 + e, row + lane / kChunks) / 4 % 32);
+      REQUIRE(banks.size() == 32);
+    }
+  for (int k = 0; k < tile_k; ++k)
+    for (int row = 0; row < extent; row += 32) {
+      std::set<int> groups;
+      for (int lane = 0; lane < 8; ++lane)
+        groups.insert(ggm::cuda::transposed_offset<extent, tile_k>(k, row + 4 * lane) / 16 % 8);
+      REQUIRE(groups.size() == 8);
+    }
+  check_fours<extent, tile_k, 4, true>();
+  check_fours<extent, tile_k, 4, false>();
+  check_fours<extent, tile_k, 8, true>();
+  check_fours<extent, tile_k, 8, false>();
+}
+
 }  // namespace
 
 TEST_CASE("swizzle: a permutation of each row, free of bank conflicts", "[host]") {
@@ -50,6 +102,12 @@ TEST_CASE("swizzle: a permutation of each row, free of bank conflicts", "[host]"
   check_rows<8>();
   check_rows<16>();
   check_rows<32>();
+}
+
+TEST_CASE("transposed operands: a permutation of each k, free of bank conflicts, found by the lanes", "[host]") {
+  check_transposed<128, 8>();
+  check_transposed<128, 16>();
+  check_transposed<32, 16>();
 }
 
 TEST_CASE("kernel table: what the kernels rely on", "[host]") {
@@ -65,9 +123,7 @@ TEST_CASE("kernel table: what the kernels rely on", "[host]") {
     CHECK(row.blocks >= 1);
     CHECK(row.tile_m % row.warps_m == 0);
     CHECK(row.tile_n % row.warps_n == 0);
-    if (row.math == ggm::KernelMath::mma16) CHECK(row.tile_k % 32 == 0);  // whole pairs of k16 steps
-    for (const ggm::GemmKernel& other : ggm::kGemmKernels)
-      if (row.math == other.math && row.math == ggm::KernelMath::simt32)
-        CHECK(row.tile_k == other.tile_k);  // the same padding of K
+    if (row.math == ggm::KernelMath::mma16) CHECK(row.tile_k % 32 == 0);   // whole pairs of k16 steps
+    if (row.math == ggm::KernelMath::simt32) CHECK(16 % row.tile_k == 0);  // the same padding of K
   }
 }

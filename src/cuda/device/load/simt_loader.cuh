@@ -1,81 +1,240 @@
-// Operand loaders of the float32 kernels. Shared memory always holds [tile_k][extent + pad], so that a thread reads its rows'
-// values of one k by 128-bit loads; an operand whose K is contiguous is transposed on the way, element by element (4-byte
-// asynchronous copies).
+// Operands of the float32 kernels on their way to shared memory, in two halves. Threads copy chunks of 16 bytes as memory has
+// them; then, if need be, each rearranges its own chunks inside shared memory into the form of the multiply:
+// [k][extent], columns of B swapped in pairs (see SimtTile), rows of K times their factors.
 #pragma once
 
 #include <type_traits>
 
-#include "cuda/device/load/chunk_loader.cuh"
+#include "cuda/device/load/chunk.cuh"
+#include "cuda/device/load/rows.cuh"
+#include "cuda/device/load/swizzle.h"
+#include "cuda/device/tile_shape.h"
+#include "problem/problem.h"
 
 namespace ggm::cuda {
 
-// Floats from one k to the next: keeps 16-byte alignment and spreads the transposing stores over the banks.
-inline constexpr int kSimtPad = 4;
-template <int extent>
-inline constexpr int kSimtPitch = extent + kSimtPad;
-
-// Which chunks a thread copies: chunk `chunk()` of the rows row(0), row(1), ... of a step of a strided operand.
+// Which chunks a thread copies: chunk `chunk()` of the stored rows row(0), row(1), ... of a step. Their places are free where
+// K is inside, because only the thread that copied a chunk reads it.
 template <int extent, int tile_k, int threads, Order order>
 struct SimtCopies {
   static constexpr int kExtent = extent, kTileK = tile_k, kThreads = threads, kElementBytes = 4, kChunk = 4;
   static constexpr bool kContiguous = order == Order::inner_contiguous;
-  static constexpr int kChunksARow = extent / kChunk;
+  static constexpr int kChunksARow = (kContiguous ? tile_k : extent) / kChunk;
   static constexpr int kRowsAPass = threads / kChunksARow;
-  static constexpr int kCount = tile_k / kRowsAPass;
-  static_assert(kCount >= 1 && tile_k % kRowsAPass == 0, "every thread copies equally many chunks");
+  static constexpr int kCount = (kContiguous ? extent : tile_k) / kRowsAPass;
+  static_assert(kCount >= 1 && (kContiguous ? extent : tile_k) % kRowsAPass == 0, "every thread copies equally many chunks");
 
-  static __device__ __forceinline__ int chunk() { return threadIdx.x % kChunksARow; }
-  static __device__ __forceinline__ int row(int i) { return threadIdx.x / kChunksARow + i * kRowsAPass; }
-  static __device__ __forceinline__ std::uint32_t offset() { return (row(0) * kSimtPitch<extent> + chunk() * kChunk) * 4; }
-  static constexpr std::uint32_t kPassBytes = kRowsAPass * kSimtPitch<extent> * 4;
+  static __device__ __forceinline__ int chunk(int thread = threadIdx.x) { return thread % kChunksARow; }
+  static __device__ __forceinline__ int row(int i, int thread = threadIdx.x) { return thread / kChunksARow + i * kRowsAPass; }
+  static __device__ __forceinline__ std::uint32_t offset(int thread = threadIdx.x) { return thread * kChunkBytes; }
+  static constexpr std::uint32_t kPassBytes = threads * kChunkBytes;
 };
 
-// [extent][tile_k] of memory, transposed. Too many rows for registers: their starts lie in shared memory.
-template <typename Copies>
-class TransposingLoader {
- public:
-  static constexpr int kRowsAPass = Copies::kThreads / Copies::kTileK;  // threads next to each other read along K
-  static constexpr int kCount = Copies::kExtent / kRowsAPass;
-  static_assert(Copies::kThreads % Copies::kTileK == 0 && Copies::kExtent % kRowsAPass == 0,
-                "every thread copies equally many elements of one k");
-  static_assert(kCount <= 32, "one bit for each row of a thread");
+// The loaders below copy a thread's chunks of one step with each issue(), in the order of the steps; those behind K become
+// zeros. The fast ones want Operand::fast, and do for each copy only what changes from step to step.
 
-  // Fills `table` [extent], in shared memory; a barrier must pass before issue().
-  __device__ __forceinline__ TransposingLoader(const Operand& operand, const char** table, const void* somewhere)
-      : rows_(table + row()), left_(operand.column_end - k()) {
+// K inside: the rows are the same in every step, and the addresses move on.
+template <typename Copies>
+class RowsLoader {
+ public:
+  __device__ __forceinline__ RowsLoader(const Operand& operand, const char**, const void*) {
+    left_ = operand.column_end - Copies::chunk() * Copies::kChunk;
     live_ = 0;
-    for (int i = 0; i < kCount; ++i)
-      if (operand.memory_row(std::int64_t{operand.row0} + row() + i * kRowsAPass) >= 0) live_ |= 1u << i;
-    for (int r = threadIdx.x; r < Copies::kExtent; r += Copies::kThreads) {
-      const std::int32_t at = operand.memory_row(std::int64_t{operand.row0} + r);
-      table[r] = at < 0 ? static_cast<const char*>(somewhere) : operand.base + at * operand.ld_bytes;
+#pragma unroll
+    for (int i = 0; i < Copies::kCount; ++i) {
+      const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::row(i));
+      if (row >= 0) live_ |= 1u << i;
+      from_[i] = operand.base + std::int64_t{max(row, 0)} * static_cast<std::int32_t>(operand.ld_bytes) +
+                 Copies::chunk() * kChunkBytes;
     }
-    to_ = (k() * kSimtPitch<Copies::kExtent> + row()) * 4;
-    offset_ = k() * 4;
   }
 
   __device__ __forceinline__ void issue(std::uint32_t stage) {
     const unsigned live = left_ > 0 ? live_ : 0;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      ptx::cp_async_4_if(live & 1u << i, stage + to_ + i * kRowsAPass * 4, rows_[i * kRowsAPass] + offset_);
+    for (int i = 0; i < Copies::kCount; ++i) {
+      ptx::cp_async_16_if(live & 1u << i, stage + Copies::offset() + i * Copies::kPassBytes, from_[i]);
+      from_[i] += Copies::kTileK * Copies::kElementBytes;
+    }
     left_ -= Copies::kTileK;
-    offset_ += Copies::kTileK * 4;
   }
 
  private:
-  static __device__ __forceinline__ int k() { return threadIdx.x % Copies::kTileK; }
-  static __device__ __forceinline__ int row() { return threadIdx.x / Copies::kTileK; }
-
-  const char** rows_;    // of this thread's first row
-  std::int64_t offset_;  // bytes from a row's start to this thread's element of the next step
-  std::uint32_t to_;
+  const char* from_[Copies::kCount];
   unsigned live_;      // bit i: row i exists
-  std::int32_t left_;  // elements of K from there on
+  std::int32_t left_;  // elements of K from this thread's chunk of the next step on
 };
 
-template <bool fast, typename Copies>
-using SimtLoader = std::conditional_t<Copies::kContiguous, TransposingLoader<Copies>,
-                                      std::conditional_t<fast, FastStridedLoader<Copies>, GeneralLoader<Copies>>>;
+// K outside, rows in order: a weight.
+template <typename Copies>
+class OrderedLoader {
+ public:
+  __device__ __forceinline__ OrderedLoader(const Operand& operand, const char**, const void*) {
+    const std::int64_t column = operand.column0 + std::int64_t{Copies::chunk()} * Copies::kChunk;
+    const bool exists = column < operand.column_end;
+    from_ = operand.base + (exists ? column * Copies::kElementBytes : 0);
+    ld_ = static_cast<std::uint32_t>(operand.ld_bytes);
+    row_ = Copies::row(0);
+    left_ = exists ? operand.row_end - Copies::row(0) : 0;
+  }
+
+  __device__ __forceinline__ void issue(std::uint32_t stage) {
+#pragma unroll
+    for (int i = 0; i < Copies::kCount; ++i)
+      ptx::cp_async_16_if(left_ > i * Copies::kRowsAPass, stage + Copies::offset() + i * Copies::kPassBytes,
+                          from_ + std::uint64_t{row_ + i * Copies::kRowsAPass} * ld_);
+    row_ += Copies::kTileK;
+    left_ -= Copies::kTileK;
+  }
+
+ private:
+  const char* from_;
+  std::uint32_t ld_, row_;  // row_: this thread's first row of the next step
+  std::int32_t left_;       // rows of K from there on
+};
+
+// K outside, rows that may be listed: every step has new rows, and their numbers are looked up one step ahead, so that a copy
+// never waits for them. What does not change is read from shared memory anew: the registers are all taken.
+template <typename Copies>
+class ListedLoader {
+ public:
+  __device__ __forceinline__ ListedLoader(const Operand& operand, const char**, const void*) : operand_(operand) {
+    const std::int64_t column = operand.column0 + std::int64_t{Copies::chunk()} * Copies::kChunk;
+    end_ = column < operand.column_end ? operand.row_end : 0;
+    column_ = end_ != 0 ? static_cast<std::uint32_t>(column) : 0;
+    listed_ = operand.rows != nullptr || operand.valid != nullptr;
+    next_ = Copies::row(0);
+    find_rows();
+  }
+
+  __device__ __forceinline__ void issue(std::uint32_t stage) {
+    const char* from = operand_.base + std::uint64_t{column_} * Copies::kElementBytes;
+    const auto ld = static_cast<std::uint32_t>(operand_.ld_bytes);
+#pragma unroll
+    for (int i = 0; i < Copies::kCount; ++i)
+      ptx::cp_async_16_row(rows_[i], ld, stage + Copies::offset() + i * Copies::kPassBytes, from);
+    find_rows();
+  }
+
+ private:
+  // Memory rows of the next step; negative: zeros.
+  __device__ __forceinline__ void find_rows() {
+#pragma unroll
+    for (int i = 0; i < Copies::kCount; ++i) {
+      const std::uint32_t row = next_ + i * Copies::kRowsAPass;
+      rows_[i] = row < end_ ? static_cast<std::int32_t>(row) : -1;
+    }
+    if (listed_)
+#pragma unroll
+      for (int i = 0; i < Copies::kCount; ++i)
+        if (rows_[i] >= 0) rows_[i] = operand_.memory_row(rows_[i]);
+    next_ += Copies::kTileK;
+  }
+
+  const Operand& operand_;
+  std::uint32_t column_, next_, end_;
+  bool listed_;
+  std::int32_t rows_[Copies::kCount];
+};
+
+// Any alignment, chunks that end within a row: short code and few registers, slow.
+template <typename Copies>
+class GeneralRowsLoader {
+ public:
+  // Fills `table` [extent], in shared memory; a barrier must pass before issue(). `somewhere`: any valid address in global
+  // memory, aligned to 16.
+  __device__ __forceinline__ GeneralRowsLoader(const Operand& operand, const char** table, const void* somewhere)
+      : operand_(&operand), table_(table), somewhere_(somewhere) {
+    if constexpr (Copies::kContiguous)
+      for (int r = threadIdx.x; r < Copies::kExtent; r += Copies::kThreads) table[r] = start(std::int64_t{operand.row0} + r);
+  }
+
+  __device__ __forceinline__ void issue(std::uint32_t stage) {
+    const std::int64_t column = (Copies::kContiguous ? k_ : std::int64_t{operand_->column0}) + Copies::chunk() * Copies::kChunk;
+    const std::int64_t left = max(operand_->column_end - column, std::int64_t{0});
+    const int bytes = static_cast<int>(min(left, std::int64_t{Copies::kChunk})) * Copies::kElementBytes;
+#pragma unroll 1
+    for (int i = 0; i < Copies::kCount; ++i) {
+      const char* row = Copies::kContiguous ? table_[Copies::row(i)] : start(k_ + Copies::row(i));
+      const std::uint32_t to = stage + Copies::offset() + i * Copies::kPassBytes;
+      const char* from = row + column * Copies::kElementBytes;
+      if (operand_->alignment == kChunkBytes)
+        copy_aligned(to, from, row != nullptr ? bytes : 0, somewhere_);
+      else
+        copy_unaligned<Copies::kElementBytes>(to, from, row != nullptr ? bytes : 0, true, somewhere_);
+    }
+    k_ += Copies::kTileK;
+  }
+
+ private:
+  // Start of a row of the group, nullptr when it reads as zeros.
+  __device__ __forceinline__ const char* start(std::int64_t r) const {
+    const std::int32_t row = operand_->memory_row(r);
+    return row < 0 ? nullptr : operand_->base + row * operand_->ld_bytes;
+  }
+
+  const Operand* operand_;
+  const char** table_;
+  const void* somewhere_;
+  std::int64_t k_ = 0;
+};
+
+// `listed`: rows of an operand with K outside may be gathered or invalid.
+template <bool fast, bool listed, typename Copies>
+using SimtLoader =
+    std::conditional_t<!fast, GeneralRowsLoader<Copies>,
+                       std::conditional_t<Copies::kContiguous, RowsLoader<Copies>,
+                                          std::conditional_t<listed, ListedLoader<Copies>, OrderedLoader<Copies>>>>;
+
+// Whether the columns of B lie swapped in pairs: see SimtTile. Not in the kernel of few rows, which memory bounds.
+template <int kernel>
+inline constexpr bool kColumnsSwapped = kShape<kernel>.m >= 128;
+
+// Rearranges the thread's chunks one by one: load(), then store(). Nothing to do for an operand that is copied into its last
+// form. `swapped`: neighbouring rows 2i and 2i + 1 (columns of B) change places. `scaled`: the rows of K may have factors.
+template <typename Copies, bool swapped, bool scaled>
+class Arranger {
+ public:
+  static constexpr bool kNeeded = Copies::kContiguous || swapped || scaled;
+  static constexpr int kCount = kNeeded ? Copies::kCount : 0;
+  static_assert(!Copies::kContiguous || Copies::kRowsAPass % 32 == 0, "the swizzle is the same for all rows of a thread");
+  static_assert(!Copies::kContiguous || !scaled, "factors belong to rows of K");
+
+  __device__ __forceinline__ Arranger() {
+    if constexpr (Copies::kContiguous)
+      to_ = transposed_offset<Copies::kExtent, Copies::kTileK>(Copies::chunk() * Copies::kChunk, Copies::row(0) ^ int{swapped});
+    else
+      to_ = Copies::offset();
+  }
+
+  // `factors`: address of [tile_k]. Not multiplied: by 1, because a branch would stand between the products.
+  __device__ __forceinline__ void load(std::uint32_t copied, int i, std::uint32_t factors, bool multiplied) {
+    ptx::load_shared_16(words_, copied + Copies::offset() + i * Copies::kPassBytes);
+    if constexpr (scaled) {
+      const float factor = ptx::load_shared_4(factors + Copies::row(i) * 4);
+      factor_ = multiplied ? factor : 1.0f;
+    }
+  }
+
+  __device__ __forceinline__ void store(std::uint32_t arranged, int i) const {
+    float v[4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) v[e] = scaled ? __fmul_rn(factor_, words_[e]) : words_[e];
+    if constexpr (Copies::kContiguous) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        ptx::store_shared_4(arranged + to_ + (e * Copies::kExtent + i * Copies::kRowsAPass) * 4, v[e]);
+    } else {
+      constexpr int kSwap = swapped ? 1 : 0;
+      const float moved[4] = {v[kSwap], v[1 - kSwap], v[2 + kSwap], v[3 - kSwap]};
+      ptx::store_shared_16(arranged + to_ + i * Copies::kPassBytes, moved);
+    }
+  }
+
+ private:
+  std::uint32_t to_;
+  float words_[4];
+  float factor_ = 1;
+};
 
 }  // namespace ggm::cuda

@@ -49,18 +49,6 @@ __device__ __forceinline__ void cp_async_4(std::uint32_t to, const void* from, i
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// The same, whole or zero.
-__device__ __forceinline__ void cp_async_4_if(unsigned live, std::uint32_t to, const void* from) {
-  asm volatile(
-      "{\n"
-      " .reg .pred ignored;\n"
-      " setp.eq.u32 ignored, %2, 0;\n"
-      " cp.async.ca.shared.global [%0], [%1], 4, ignored;\n"
-      "}" ::"r"(to),
-      "l"(from), "r"(live)
-      : "memory");
-}
-
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Waits until at most `pending` of this thread's newest groups are unfinished.
@@ -69,7 +57,7 @@ __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// Ordinary 16-byte accesses by shared-memory address.
+// Ordinary accesses by shared-memory address.
 __device__ __forceinline__ void load_shared_16(std::uint32_t (&words)[4], std::uint32_t from) {
   asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
@@ -80,6 +68,28 @@ __device__ __forceinline__ void load_shared_16(std::uint32_t (&words)[4], std::u
 __device__ __forceinline__ void store_shared_16(std::uint32_t to, const std::uint32_t (&words)[4]) {
   asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
                : "memory");
+}
+
+__device__ __forceinline__ void load_shared_16(float (&values)[4], std::uint32_t from) {
+  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
+               : "r"(from)
+               : "memory");
+}
+
+__device__ __forceinline__ void store_shared_16(std::uint32_t to, const float (&values)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(to), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
+               : "memory");
+}
+
+__device__ __forceinline__ float load_shared_4(std::uint32_t from) {
+  float value;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
+  return value;
+}
+
+__device__ __forceinline__ void store_shared_4(std::uint32_t to, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
 }
 
 }  // namespace ggm::cuda::ptx
