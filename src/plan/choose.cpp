@@ -1,6 +1,9 @@
 #include "plan/choose.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <iterator>
 
 #include "base/checked.h"
 #include "base/status.h"
@@ -16,9 +19,23 @@ const char* rejection(const GemmKernel& kernel, const ProductShape& shape, const
   return nullptr;
 }
 
+double expected_row_tiles(double average, std::int64_t max_rows, int tile_m) {
+  // Eight equally likely values of a normal distribution: its octiles' midpoints, in standard deviations.
+  constexpr double kSpread[] = {-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53};
+  double tiles = 0;
+  for (double deviations : kSpread) {
+    const double rows = std::min(average + deviations * std::sqrt(average), static_cast<double>(max_rows));
+    tiles += std::max(std::ceil(rows / tile_m), 1.0);
+  }
+  return tiles / static_cast<double>(std::size(kSpread));
+}
+
 ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int* kernel) {
-  const std::int64_t average = ceil_div(shape.rows, max64(shape.groups, 1));
-  const std::int64_t expected = min64(average, shape.max_rows);
+  const double average = static_cast<double>(shape.rows) / static_cast<double>(max64(shape.groups, 1));
+  const auto cost = [&](const GemmKernel& k) {
+    return expected_row_tiles(std::min(average, static_cast<double>(shape.max_rows)), shape.max_rows, k.tile_m) * k.tile_m /
+           k.rate;
+  };
   int best = -1;
   char reasons[1024];
   int used = 0;
@@ -31,13 +48,7 @@ ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int*
       }
       continue;
     }
-    if (best < 0) {
-      best = i;
-      continue;
-    }
-    const bool holds = candidate.tile_m >= expected, best_holds = kGemmKernels[best].tile_m >= expected;
-    const bool smaller = candidate.tile_m < kGemmKernels[best].tile_m;
-    if (holds != best_holds ? holds : holds == smaller) best = i;
+    if (best < 0 || cost(candidate) < cost(kGemmKernels[best])) best = i;
   }
   if (best < 0)
     return fail(GGM_STATUS_UNSUPPORTED, "no product kernel for %s on capability %d.%d with %d bytes of shared memory: %s",

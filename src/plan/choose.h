@@ -18,9 +18,13 @@ struct ProductShape {
 // Why `kernel` cannot serve: nullptr when it can.
 const char* rejection(const GemmKernel& kernel, const ProductShape& shape, const Device& device);
 
-// The index of the kernel in kGemmKernels. Among those that can run, the one with the smallest row tile that holds an average
-// group, else the largest: rows beyond a group's end are multiplied for nothing, and fewer row tiles read the weights less
-// often. GGM_STATUS_UNSUPPORTED lists each rejected kernel with its reason.
+// Row tiles that a group is expected to take. Groups are taken to be as uneven as uniform random routing makes them: a standard
+// deviation of the square root of the average, and none above max_rows. At least 1: a weight that is read for one row is read
+// whole.
+double expected_row_tiles(double average, std::int64_t max_rows, int tile_m);
+
+// The index of the kernel in kGemmKernels: among those that can run, the one that is expected to need the least time for a
+// column of tiles, rows beyond a group's end included. GGM_STATUS_UNSUPPORTED lists each rejected kernel with its reason.
 ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int* kernel);
 
 }  // namespace ggm

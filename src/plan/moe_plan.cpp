@@ -38,6 +38,14 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
   return regions;
 }
 
+// Whether the rows of dy are scaled in a pass of their own before the weight gradient: that costs less than scaling them again
+// in every tile. Not with the ordered combine, whose callers want no tensor of a row for each assignment, and not for float32,
+// whose products are slower than that anyway.
+bool scales_dy_before(const MoeProblem& problem, const Device& device) {
+  return device.backend == BackendKind::cuda && is_16bit(problem.x_type) && problem.combine != GGM_COMBINE_ORDERED &&
+         !problem.output_grouped && problem.routing_weight_type != Type::none;
+}
+
 }  // namespace
 
 ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwardPlan* plan) {
@@ -96,6 +104,13 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
       GGM_TRY(choose_kernel(shape, device, &plan->d_weight_kernel));
     }
     plan->d_weight_table = book_groups(problem.routing.experts, device, &ledger);
+    if (scales_dy_before(problem, device)) {
+      const Checked elements = Checked(problem.routing.max_rows) * Checked(problem.out_features);
+      const std::int64_t element_bytes = bytes_of(problem.dy_type);
+      const Checked bytes = elements * Checked(element_bytes);
+      const bool shares = !bytes.overflow && bytes.value <= plan->products.bytes;
+      plan->scaled_dy = shares ? Region{plan->products.offset, bytes.value} : ledger.book(elements, element_bytes);
+    }
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);

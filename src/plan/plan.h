@@ -91,6 +91,9 @@ struct MoeBackwardPlan {
   Region sums;      // accumulator type [tokens, in_features]: ordered, when dx_type is not the accumulator type
   Region turns;
   Region dots;  // accumulator type [max_rows, ceil(in_features / kDotColumns)]: partial sums of d_routing_weights
+  // [max_rows, out_features] of dy_type: rows of dy times their routing weights, for d_weight. May share the bytes of
+  // `products`, which are done with by then. Empty: the product scales the rows itself.
+  Region scaled_dy;
   Region host_scratch;
   int multiprocessors = 0;
 };

@@ -190,7 +190,7 @@ inline std::vector<ArrayCase> array_cases() {
   for (const std::int32_t type : kFloatTypes)
     for (const std::int32_t a_order : {GGM_ORDER_MK, GGM_ORDER_KM})
       for (const std::int32_t b_order : {GGM_ORDER_NK, GGM_ORDER_KN})
-        for (const std::int64_t bound : {20, 50, 200}) {
+        for (const std::int64_t bound : {20, 50, 250}) {
           ArrayCase c;
           c.type = type;
           c.a_order = a_order;

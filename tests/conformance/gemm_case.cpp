@@ -24,7 +24,7 @@ Index group_size(int pattern, Index group, Index groups) {
     case 0: return 0;
     case 1: return 1;
     case 2: return h % 9;
-    case 3: return group + 1 == groups ? 130 : 0;
+    case 3: return group + 1 == groups ? 250 : 0;
     case kMediumSizes: return 40 + h % 20;
     case 4: return group == 0 ? 128 : group == 1 ? 130 : group == 2 ? 65 : group == 3 ? 0 : h % 4;
     default: return group % 3 == 1 ? 0 : h % 24;

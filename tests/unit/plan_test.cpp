@@ -88,6 +88,10 @@ std::vector<Booked> regions(const MoeBackwardPlan& p) {
   std::vector<Booked> all;
   add(p.rows, &all), add(p.scratch, &all), add(p.dx_table, &all), add(p.d_weight_table, &all);
   for (const Region& x : {p.products, p.sums, p.turns, p.dots, p.host_scratch}) add(x, &all);
+  if (p.scaled_dy.offset == p.products.offset)  // they take turns
+    REQUIRE(p.scaled_dy.bytes <= p.products.bytes);
+  else
+    add(p.scaled_dy, &all);
   return all;
 }
 
@@ -134,6 +138,27 @@ TEST_CASE("kernel choice: small groups take small row tiles, large groups the la
     for (const GemmKernel& k : kGemmKernels)
       if (k.math == math_of(type)) CHECK(k.tile_m <= kGemmKernels[many].tile_m);
   }
+}
+
+TEST_CASE("kernel choice: expected row tiles count partly filled tiles, and none beyond the largest group", "[host]") {
+  CHECK(expected_row_tiles(0, 0, 128) == 1);
+  CHECK(expected_row_tiles(2, 16, 32) == 1);
+  CHECK(expected_row_tiles(128, 128, 128) == 1);       // groups of one size, as max_rows says
+  CHECK(expected_row_tiles(128, 100000, 128) == 1.5);  // half of the groups have a row too many
+  CHECK(expected_row_tiles(256, 100000, 128) == 2.5);
+  CHECK(expected_row_tiles(10000, 100000, 128) >= 10000 / 128.0);
+  CHECK(expected_row_tiles(10000, 100000, 128) <= 10000 / 128.0 + 1);
+}
+
+TEST_CASE("kernel choice: uneven groups take a smaller tile than groups that fill it", "[host]") {
+  int even = -1, uneven = -1;
+  GGM_REQUIRE_OK(choose_kernel({Type::bfloat16, 64, 64 * 64, 64, false}, card({90, 227}), &even));
+  GGM_REQUIRE_OK(choose_kernel({Type::bfloat16, 64, 64 * 32, 64 * 32, false}, card({90, 227}), &uneven));
+  CHECK(kGemmKernels[even].tile_m == 64);
+  CHECK(kGemmKernels[uneven].tile_m == 32);
+  // Two tiles of 128 rows for 130 rows cost more than three of 64.
+  GGM_REQUIRE_OK(choose_kernel({Type::bfloat16, 64, 64 * 130, 130, false}, card({90, 227}), &even));
+  CHECK(kGemmKernels[even].tile_m < 128);
 }
 
 TEST_CASE("kernel choice: a card without enough shared memory or capability is refused, every kernel with its reason",

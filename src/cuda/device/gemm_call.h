@@ -8,8 +8,9 @@
 // and hands acc to the epilogue. Rows are addressed so:
 //   A inner_contiguous:  A(i,kk) = a[row_a(i) * lda + kk]       row_a(i)  = a_rows ? a_rows[first_row + i]  : i
 //   A inner_strided:     A(i,kk) = a[row_a(kk) * lda + i]       row_a(kk) = a_rows ? a_rows[first_row + kk] : kk
-// and the same for B with j, b_rows, ldb. A row whose index is negative reads as zeros, and so does a row r for which
-// row_valid[r] is negative (r = first_row + i, or first_row + kk for the strided form): memory of such rows is never touched.
+// and the same for B with j, b_rows, ldb. A row whose index is negative reads as zeros; without a_rows (b_rows) so does a row r
+// for which row_valid[r] is negative (r = first_row + i, or first_row + kk for the strided form). Memory of such rows is never
+// touched. A list that is given must be negative wherever row_valid is.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,11 @@
 // bfloat16 and float16 products on tensor cores of capability 8.0 and up: mma.sync fed by a cp.async pipeline, persistent,
 // tiles claimed one by one. This file only wires the parts; launched by src/cuda/gemm.
+//
+// What a block does, in time: the main loop of a tile; the first copies of the next one and the search for the one after; then
+// the results of the first, while the copies are under way.
 #pragma once
 
+#include "cuda/device/epilogue/direct_rows.cuh"
 #include "cuda/device/epilogue/epilogue.cuh"
 #include "cuda/device/load/mma_loader.cuh"
 #include "cuda/device/load/pipeline.cuh"
@@ -9,33 +13,110 @@
 
 namespace ggm::cuda {
 
-template <int kernel>
-using MmaShared = PipelineShared<kernel, 2, 0>;
+// Which main loop a tile takes. none: no tiles are left. listed: rows of K are gathered, left out or scaled, as a weight
+// gradient has them; both operands are strided then.
+enum class TileKind { none, general, fast, listed };
 
-// All steps of K of one tile. The barrier of each stage lies inside its last k16 step, whose products hide it (WarpTile::step).
-// Only the weight gradient scales rows of K, and there both operands are strided. `meanwhile` runs while the first copies are
-// under way.
-template <bool fast, bool scaled, int kernel, typename Element, Order a_order, Order b_order, typename Meanwhile>
-__device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileInputs& inputs, MmaShared<kernel>& shared,
-                                              int tile_k, WarpTile<kernel, Element, a_order, b_order>& warp_tile,
-                                              const Meanwhile& meanwhile) {
+struct TileSlot {
+  Tile tile;
+  TileInputs inputs;
+  TileKind kind;
+};
+
+template <int kernel>
+struct MmaShared : PipelineShared<kernel, 2, 0> {
+  TileSlot slots[3];  // a tile whose results are on their way, the one in the main loop, and the next
+};
+
+__device__ __forceinline__ int next_slot(int at) { return at == 2 ? 0 : at + 1; }
+
+// Takes the next tile, into `slot`; the work of warp 0. A barrier must pass before others read it.
+template <int kernel, Order a_order, Order b_order>
+__device__ __forceinline__ void claim_tile(const GemmCall& call, TileSlot& slot) {
   constexpr TileShape shape = kShape<kernel>;
-  constexpr int kSteps = shape.k / 16;
+  if (threadIdx.x >= 32) return;
+  TileClaim<shape.m, shape.n>(call).next(slot.tile);
+  __syncwarp();  // the lanes wrote it together
+  if (threadIdx.x != 0) return;
+  slot.kind = TileKind::none;
+  if (slot.tile.group < 0) return;
+  find_inputs<a_order, b_order>(call, slot.tile, 2, shape.m, shape.n, slot.inputs);
+  const TileInputs& inputs = slot.inputs;
+  constexpr bool a_strided = a_order == Order::inner_strided, b_strided = b_order == Order::inner_strided;
+  const bool listed =
+      (a_strided && inputs.a.list != nullptr) || (b_strided && inputs.b.list != nullptr) || inputs.scale.scale != nullptr;
+  if (!inputs.a.fast || !inputs.b.fast)
+    slot.kind = TileKind::general;
+  else if (!listed)
+    slot.kind = TileKind::fast;
+  else
+    slot.kind = a_strided && b_strided ? TileKind::listed : TileKind::general;
+}
+
+// The copies of a tile's steps.
+template <TileKind kind, int kernel, typename Element, Order a_order, Order b_order>
+struct MmaSteps {
+  static constexpr TileShape shape = kShape<kernel>;
+  static constexpr bool kFast = kind != TileKind::general;
+  static constexpr bool kListed = kind == TileKind::listed;
+  static constexpr bool kScaled = kind != TileKind::fast && a_order == Order::inner_strided && b_order == Order::inner_strided;
   using A = MmaCopies<shape.m, shape.k, shape.threads(), a_order>;
   using B = MmaCopies<shape.n, shape.k, shape.threads(), b_order>;
-  Pipeline<MmaShared<kernel>, Element, A, B, MmaLoader<fast, A>, MmaLoader<fast, B>, !fast, scaled> steps(call, inputs, shared);
+  using type =
+      Pipeline<MmaShared<kernel>, Element, A, B, MmaLoader<kFast, kListed, A>, MmaLoader<kFast, kListed, B>, !kFast, kScaled>;
+};
 
-  steps.start(meanwhile);
-  warp_tile.begin(steps.a(0), steps.b(0));
-  int stage = 0;
-#pragma unroll 1
-  for (int left = tile_k / shape.k; left > 0; --left) {
-    const int next = stage + 1 == shape.stages ? 0 : stage + 1;
-    const std::uint32_t a = steps.a(stage), b = steps.b(stage), next_a = steps.a(next), next_b = steps.b(next);
-    steps.issue(stage == 0 ? shape.stages - 1 : stage - 1);
+// f(i) for the share of place `place`, of `places`, in `count` pieces of work.
+template <int places, int count, typename F>
+__device__ __forceinline__ void share(int place, const F& f) {
+  constexpr int kShare = (count + places - 1) / places;
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) warp_tile.step(a, b, next_a, next_b, s, [&] { steps.arrive(next); });
-    stage = next;
+  for (int i = 0; i < kShare; ++i)
+    if (place * kShare + i < count) f(place * kShare + i);
+}
+
+// All steps of K of one tile, whose first are under way. The barrier of each stage lies inside its last k16 step, whose
+// products hide it (WarpTile::step).
+template <TileKind kind, int kernel, typename Element, Order a_order, Order b_order>
+__device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSlot& slot, MmaShared<kernel>& shared,
+                                              WarpTile<kernel, Element, a_order, b_order>& sums) {
+  constexpr TileShape shape = kShape<kernel>;
+  constexpr int kSteps = shape.k / 16, kPlaces = WarpTile<kernel, Element, a_order, b_order>::kBetween;
+  // Made anew: kept from the first copies on, its registers would be alive together with the sums of the tile before.
+  using Steps = typename MmaSteps<kind, kernel, Element, a_order, b_order>::type;
+  Steps steps(call, slot.inputs, shared);
+  if constexpr (kind == TileKind::general)
+    steps.fill();
+  else
+    steps.skip_fill();
+  const int tile_k = slot.tile.desc.k;
+
+  steps.begin();
+  sums.begin(steps.a(0), steps.b(0));
+  // One step for each stage in turn, unrolled: all addresses in shared memory differ from each other by constants then.
+  constexpr int kUnrolled = kind == TileKind::general ? 1 : shape.stages;
+  int stage = 0, left = tile_k / shape.k;
+#pragma unroll 1
+  while (left > 0) {
+#pragma unroll kUnrolled
+    for (int u = 0; u < shape.stages; ++u) {
+      if (left == 0) {
+        stage = u;
+        break;
+      }
+      const int next = (u + 1) % shape.stages, free = (u + shape.stages - 1) % shape.stages;
+      steps.own_arrived();
+      const auto between = [&](int place) {
+        share<kPlaces, Steps::kIssueParts>(place, [&](int part) { steps.issue_part(free, part, u); });
+        share<kPlaces, Steps::kScaleParts>(place, [&](int part) { steps.scale_part(next, part); });
+      };
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s)
+        sums.step(
+            steps.a(u), steps.b(u), steps.a(next), steps.b(next), s, [&] { steps.publish(); }, between);
+      --left;
+    }
+    steps.end_round(shape.stages);
   }
   // Steps of 16 that lie behind K are left out, not multiplied as zeros: adding +0 could turn a -0 into +0, and other tile
   // shapes pad otherwise.
@@ -43,7 +124,9 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileIn
   const std::uint32_t a = steps.a(stage), b = steps.b(stage);
 #pragma unroll
   for (int s = 0; s < kSteps; ++s)
-    if (s < live) warp_tile.step(a, b, a, b, s, [] {});
+    if (s < live)
+      sums.step(
+          a, b, a, b, s, [] {}, [](int) {});
   ptx::cp_async_wait<0>();
 }
 
@@ -51,33 +134,49 @@ template <int kernel, typename Element, Order a_order, Order b_order>
 __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.blocks)
     gemm_mma(const __grid_constant__ GemmCall call) {
   constexpr TileShape shape = kShape<kernel>;
-  constexpr bool kMayScale = a_order == Order::inner_strided && b_order == Order::inner_strided;
+  constexpr bool kMayList = a_order == Order::inner_strided && b_order == Order::inner_strided;
+  using Sums = WarpTile<kernel, Element, a_order, b_order>;
   extern __shared__ __align__(128) char raw[];
   auto& shared = *reinterpret_cast<MmaShared<kernel>*>(raw);
-  const TileClaim<shape.m, shape.n> claim(call);
-  const auto find_next = [&] {
-    if (threadIdx.x < 32) claim.next(shared.next);
+  const auto begin = [&](const TileSlot& slot) {
+    if (slot.kind == TileKind::general) return;
+    if (kMayList && slot.kind == TileKind::listed)
+      typename MmaSteps<TileKind::listed, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
+    else
+      typename MmaSteps<TileKind::fast, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
   };
-  find_next();
+
+  int at = 0;
+  claim_tile<kernel, a_order, b_order>(call, shared.slots[at]);
+  __syncthreads();
+  if (shared.slots[at].kind == TileKind::none) return;
+  begin(shared.slots[at]);
+  claim_tile<kernel, a_order, b_order>(call, shared.slots[next_slot(at)]);
   for (;;) {
-    begin_tile<a_order, b_order>(call, shared.next, shared.tile, 2, shape.m, shape.n, shared.inputs);
-    __syncthreads();
-    const Tile& tile = shared.tile;
-    if (tile.group < 0) break;
-    const TileInputs& inputs = shared.inputs;
-    WarpTile<kernel, Element, a_order, b_order> warp_tile;
-    if (!inputs.a.fast || !inputs.b.fast) {
-      mma_main_loop<false, kMayScale>(call, inputs, shared, tile.desc.k, warp_tile, find_next);
-    } else if (kMayScale && inputs.scale.scale != nullptr) {
-      mma_main_loop<true, kMayScale>(call, inputs, shared, tile.desc.k, warp_tile, find_next);
-    } else {
-      mma_main_loop<true, false>(call, inputs, shared, tile.desc.k, warp_tile, find_next);
+    const TileSlot& slot = shared.slots[at];
+    Sums sums;
+    if (slot.kind == TileKind::general)
+      mma_main_loop<TileKind::general>(call, slot, shared, sums);
+    else if (kMayList && slot.kind == TileKind::listed)
+      mma_main_loop<kMayList ? TileKind::listed : TileKind::fast>(call, slot, shared, sums);
+    else
+      mma_main_loop<TileKind::fast>(call, slot, shared, sums);
+    __syncthreads();  // the stages are free, and the next tile is known
+    const bool direct = goes_direct<Element, Sums::kN>(call, slot.tile);
+    if (!direct) {
+      sums.template stage<kStagingPitch>(shared.staging);
+      __syncthreads();
+      run_epilogue<float, shape.m, shape.warps()>(call, slot.tile, shared.staging);
+      __syncthreads();  // the staging is free
     }
-    __syncthreads();  // the stages are free
-    warp_tile.template stage<kStagingPitch>(shared.staging);
-    __syncthreads();
-    run_epilogue<float, shape.m, shape.warps()>(call, tile, shared.staging);
-    __syncthreads();  // the staging and the tile are free
+    at = next_slot(at);
+    const bool more = shared.slots[at].kind != TileKind::none;
+    if (more) {
+      begin(shared.slots[at]);
+      claim_tile<kernel, a_order, b_order>(call, shared.slots[next_slot(at)]);
+    }
+    if (direct) DirectRows<Element, Sums>(call, slot.tile, sums).run();
+    if (!more) return;
   }
 }
 

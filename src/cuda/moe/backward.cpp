@@ -91,6 +91,22 @@ ggm_status_t run_dx(const Backward& b) {
   return wants_dots ? finish_routing_weights(b) : GGM_STATUS_SUCCESS;
 }
 
+// The rows w dy in sorted order, each rounded to the type of dy; rows that no assignment has are zero.
+ggm_status_t scale_dy(const Backward& b) {
+  const MoeProblem& problem = b.problem;
+  CopyRows copy{};
+  copy.in = b.dy.base;
+  copy.out = b.plan.scaled_dy.at<void>(b.workspace);
+  copy.in_type = copy.out_type = problem.dy_type;
+  copy.rows = problem.routing.max_rows;
+  copy.features = problem.out_features;
+  copy.in_ld = b.dy.ld;
+  copy.out_ld = problem.out_features;
+  copy.source = b.rows.row_token;
+  copy.weight = b.rows.row_weight;
+  return copy_rows(copy, b.launch);
+}
+
 // d_weight_e [N,K] = (w dy)^T x for NK weights, [K,N] = x^T (w dy) for KN: the inner index runs over the rows of the expert.
 ggm_status_t run_d_weight(const Backward& b) {
   const MoeProblem& problem = b.problem;
@@ -98,8 +114,12 @@ ggm_status_t run_d_weight(const Backward& b) {
   if (problem.in_features == 0 || problem.out_features == 0) return GGM_STATUS_SUCCESS;
   if (add && problem.routing.max_rows == 0) return GGM_STATUS_SUCCESS;
   const bool dy_first = problem.weight_order == Order::inner_contiguous;
-  const RowOperand& first = dy_first ? b.dy : b.x;
-  const RowOperand& second = dy_first ? b.x : b.dy;
+  const bool scaled_before = b.plan.scaled_dy.bytes > 0;
+  if (scaled_before) GGM_TRY(scale_dy(b));
+  const RowOperand dy =
+      scaled_before ? RowOperand{b.plan.scaled_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true} : b.dy;
+  const RowOperand& first = dy_first ? dy : b.x;
+  const RowOperand& second = dy_first ? b.x : dy;
   const TablePointers table = table_pointers(b.plan.d_weight_table, b.workspace);
 
   GroupBuild build = row_groups(problem, b.rows);
@@ -118,7 +138,7 @@ ggm_status_t run_d_weight(const Backward& b) {
   call.a_order = call.b_order = Order::inner_strided;
   call.a_rows = first.rows(b.rows);
   call.b_rows = second.rows(b.rows);
-  if (b.rows.row_weight != nullptr) {
+  if (b.rows.row_weight != nullptr && !scaled_before) {
     call.scaled = dy_first ? GemmCall::Scale::a : GemmCall::Scale::b;
     call.scale = static_cast<const float*>(b.rows.row_weight);
   }

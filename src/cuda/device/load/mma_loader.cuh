@@ -20,49 +20,64 @@ struct MmaCopies {
   static_assert(kCount >= 1 && (kContiguous ? extent : tile_k) % kRowsAPass == 0, "every thread copies equally many chunks");
   static_assert(kRowsAPass % 8 == 0, "the swizzle repeats after eight rows, so all chunks of a thread lie alike");
 
-  static __device__ __forceinline__ int chunk() { return threadIdx.x % kChunksARow; }
-  static __device__ __forceinline__ int row(int i) { return threadIdx.x / kChunksARow + i * kRowsAPass; }
-  static __device__ __forceinline__ std::uint32_t offset() { return swizzled_offset<kChunksARow>(row(0), chunk()); }
+  static __device__ __forceinline__ int chunk(int thread = threadIdx.x) { return thread % kChunksARow; }
+  static __device__ __forceinline__ int row(int i, int thread = threadIdx.x) { return thread / kChunksARow + i * kRowsAPass; }
+  static __device__ __forceinline__ std::uint32_t offset(int thread = threadIdx.x) {
+    return swizzled_offset<kChunksARow>(row(0, thread), chunk(thread));
+  }
   static constexpr std::uint32_t kPassBytes = kRowsAPass * kChunksARow * kChunkBytes;
 };
 
-// Fast, [extent][tile_k]: the rows are the same in every step; their addresses stay in registers and move on by a constant.
+// Fast, [extent][tile_k]: the rows are the same in every step; their addresses stay in registers. Steps come in rounds, in
+// which they differ by constants; the addresses move on once a round.
 template <typename Copies>
 class FastContiguousLoader {
  public:
   __device__ __forceinline__ FastContiguousLoader(const Operand& operand, const char**, const void*) {
-    to_ = Copies::offset();
-    left_ = operand.column_end - Copies::chunk() * 8;
+    const int thread = ptx::fresh_thread();
+    to_ = Copies::offset(thread);
+    left_ = operand.column_end - Copies::chunk(thread) * 8;
     live_ = 0;
 #pragma unroll
     for (int i = 0; i < Copies::kCount; ++i) {
-      const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::row(i));
+      const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::row(i, thread));
       if (row >= 0) live_ |= 1u << i;
       from_[i] = operand.base + std::int64_t{max(row, 0)} * static_cast<std::int32_t>(operand.ld_bytes) +
-                 Copies::chunk() * kChunkBytes;
+                 Copies::chunk(thread) * kChunkBytes;
     }
   }
 
-  __device__ __forceinline__ void issue(std::uint32_t stage) {
-    const unsigned live = left_ > 0 ? live_ : 0;
-#pragma unroll
-    for (int i = 0; i < Copies::kCount; ++i) {
-      ptx::cp_async_16_if(live & 1u << i, stage + to_ + i * Copies::kPassBytes, from_[i]);
-      from_[i] += Copies::kTileK * 2;
-    }
+  __device__ __forceinline__ void skip(int steps) {
+    left_ -= steps * Copies::kTileK;
+    end_round(steps);
+  }
+
+  __device__ __forceinline__ void begin_step() {
+    live_now_ = left_ > 0 ? live_ : 0;
     left_ -= Copies::kTileK;
+  }
+  // `round`: number of the step in its round.
+  __device__ __forceinline__ void copy(std::uint32_t stage, int i, int round) const {
+    ptx::cp_async_16_if(live_now_ & 1u << i, stage + to_ + i * Copies::kPassBytes, from_[i] + round * Copies::kTileK * 2);
+  }
+  __device__ __forceinline__ void end_step() {}
+  __device__ __forceinline__ void end_round(int steps) {
+#pragma unroll
+    for (int i = 0; i < Copies::kCount; ++i) from_[i] += steps * Copies::kTileK * 2;
   }
 
  private:
   const char* from_[Copies::kCount];
   std::uint32_t to_;
-  unsigned live_;      // bit i: row i exists
-  std::int32_t left_;  // elements of K from this thread's chunk of the next step on
+  unsigned live_, live_now_;  // bit i: row i exists; and this thread's chunk of the current step
+  std::int32_t left_;         // elements of K from this thread's chunk of the next step on
 };
 
-template <bool fast, typename Copies>
+// `listed`: rows of a strided operand are gathered or may be invalid.
+template <bool fast, bool listed, typename Copies>
 using MmaLoader =
     std::conditional_t<!fast, GeneralLoader<Copies>,
-                       std::conditional_t<Copies::kContiguous, FastContiguousLoader<Copies>, FastStridedLoader<Copies>>>;
+                       std::conditional_t<Copies::kContiguous, FastContiguousLoader<Copies>,
+                                          std::conditional_t<listed, FastStridedLoader<Copies>, FastOrderedLoader<Copies>>>>;
 
 }  // namespace ggm::cuda

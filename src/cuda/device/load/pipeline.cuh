@@ -1,8 +1,9 @@
-// The steps of K of one tile on their way through the stages in shared memory: loads of both operands, and of the rows' factors
-// in a weight gradient. Shared by the main loops of the float32 and 16-bit kernels.
+// The steps of K of one tile of a tensor-core kernel on their way through the stages in shared memory: loads of both operands,
+// and of the rows' factors in a weight gradient.
 //
-// A main loop calls start() once, then for every step: issue() into the slot that became free, and arrive() at the next one.
-// Between the last read of a slot by any thread and the issue() that overwrites it lies the barrier of one arrive().
+// A tile begins with fill(), and perhaps skip_fill() in another object. Its main loop calls begin(), then in every step, spread
+// between its products: own_arrived(), all parts of issue_part() into the slot that became free, all parts of scale_part() of
+// the next slot, and publish(), behind which it reads the next slot and nothing of the current one.
 #pragma once
 
 #include <cstddef>
@@ -40,35 +41,85 @@ class Pipeline {
   __device__ __forceinline__ std::uint32_t a(int stage) const { return stages_ + stage * kStageBytes; }
   __device__ __forceinline__ std::uint32_t b(int stage) const { return a(stage) + kB; }
 
-  // Puts the first steps under way and waits for step 0; `meanwhile` runs in between.
-  template <typename Meanwhile>
-  __device__ __forceinline__ void start(const Meanwhile& meanwhile) {
-#pragma unroll
-    for (int s = 0; s < kStages - 1; ++s) issue(s);
-    meanwhile();
-    if constexpr (scaled) __syncthreads();  // factors
-    arrive(0);
+  // For a pipeline whose first steps another one has put under way: goes on behind them.
+  __device__ __forceinline__ void skip_fill() {
+    a_.skip(kStages - 1);
+    b_.skip(kStages - 1);
+    if constexpr (scaled) scale_.skip(kStages - 1);
   }
 
-  // Puts the next step under way, into slot `stage`.
-  __device__ __forceinline__ void issue(int stage) {
-    a_.issue(a(stage));
-    b_.issue(b(stage));
+  // Puts the first steps under way.
+  __device__ __forceinline__ void fill() {
+#pragma unroll
+    for (int s = 0; s < kStages - 1; ++s)
+#pragma unroll
+      for (int part = 0; part < kIssueParts; ++part) issue_part(s, part, s);
+  }
+
+  // After this step 0 is there for all threads.
+  __device__ __forceinline__ void begin() {
+    if constexpr (scaled) {
+      __syncthreads();  // factors
+      ptx::cp_async_wait<kStages - 2>();
+#pragma unroll 1
+      for (int part = 0; part < kScaleParts; ++part) scale_part(0, part);
+    }
+    publish();
+  }
+
+  // Puts the next step under way, into slot `stage`. Parts come in ascending order. `round`: how many steps have been issued
+  // since end_round().
+  static constexpr int kIssueParts = A::kCount + B::kCount;
+  __device__ __forceinline__ void issue_part(int stage, int part, int round) {
+    if (part < A::kCount)
+      issue_copy<A::kCount>(a_, a(stage), part, round);
+    else
+      issue_copy<B::kCount>(b_, b(stage), part - A::kCount, round);
+    if (part + 1 < kIssueParts) return;
     if constexpr (scaled) scale_.issue(shared_.scale[stage]);
     ptx::cp_async_commit();
   }
 
-  // After this the step in slot `stage`, the one that follows the current step, is there for all threads.
-  __device__ __forceinline__ void arrive(int stage) {
-    ptx::cp_async_wait<kStages - 2>();
+  __device__ __forceinline__ void end_round(int steps) {
+    a_.end_round(steps);
+    b_.end_round(steps);
+  }
+
+  // Before the first part of an issue: the thread's own chunks of the step after the current one are there.
+  __device__ __forceinline__ void own_arrived() {
+    if constexpr (scaled) ptx::cp_async_wait<kStages - 3>();
+  }
+
+  // Scales the thread's own chunks of a slot.
+  static constexpr int kScaleParts = scaled ? (A::kCount > B::kCount ? A::kCount : B::kCount) : 0;
+  __device__ __forceinline__ void scale_part(int stage, int part) {
     if constexpr (scaled) {
-      if (call_.scaled == GemmCall::Scale::a) scale_chunks<A, Element>(a(stage), shared_.scale[stage]);
-      if (call_.scaled == GemmCall::Scale::b) scale_chunks<B, Element>(b(stage), shared_.scale[stage]);
+      if (call_.scaled == GemmCall::Scale::none) return;
+      if constexpr (A::kCount == B::kCount && A::kPassBytes == B::kPassBytes) {  // the same chunks of either operand
+        scale_chunk<A, Element>(call_.scaled == GemmCall::Scale::a ? a(stage) : b(stage), shared_.scale[stage], part);
+      } else {
+        if (call_.scaled == GemmCall::Scale::a && part < A::kCount)
+          scale_chunk<A, Element>(a(stage), shared_.scale[stage], part);
+        if (call_.scaled == GemmCall::Scale::b && part < B::kCount)
+          scale_chunk<B, Element>(b(stage), shared_.scale[stage], part);
+      }
     }
+  }
+
+  // After this the slot after the current one is there for all threads.
+  __device__ __forceinline__ void publish() {
+    ptx::cp_async_wait<kStages - 2>();
     __syncthreads();
   }
 
  private:
+  template <int count, typename Loader>
+  static __device__ __forceinline__ void issue_copy(Loader& loader, std::uint32_t to, int i, int round) {
+    if (i == 0) loader.begin_step();
+    loader.copy(to, i, round);
+    if (i + 1 == count) loader.end_step();
+  }
+
   using Stage = typename Shared::Stage;
   static constexpr std::uint32_t kStageBytes = sizeof(Stage), kB = offsetof(Stage, b);
 

@@ -1,17 +1,21 @@
 // Which memory row an operand's row is, and how its memory is aligned. Shared by all loaders.
 #pragma once
 
+#include <cstddef>
+
+#include "cuda/device/ptx/cp_async.cuh"
 #include "cuda/device/schedule/tile_claim.cuh"
 
 namespace ggm::cuda {
 
 // An operand of one tile as the loaders see it. It lives in shared memory: the registers of the main loop belong to the sums.
-struct Operand {
+struct alignas(16) Operand {
   const char* base;  // element (0,0), or the whole tensor when rows are gathered
   std::int64_t ld_bytes;
-  const std::int32_t* rows;          // memory row of each row of the group, negative: zeros. nullptr: rows lie in order
-  const std::int32_t* valid;         // negative: the row reads as zeros. nullptr: all valid
-  std::int32_t row0, row_end;        // rows of the tile, and the end of the group's rows
+  const std::int32_t* list;          // of each row of the group, negative: it reads as zeros. nullptr: all rows exist
+  std::int32_t gathered;             // 1: the list has the memory rows; 0: rows lie in order
+  std::int32_t row_end;              // end of the group's rows
+  std::int32_t row0;                 // of the tile
   std::int32_t column0, column_end;  // likewise along the contiguous direction
   std::int32_t alignment;            // bytes of the largest copy that every row allows: 16, 4 or the element's
   bool fast;                         // every chunk of 16 bytes is aligned and exists whole or not at all; ld_bytes < 2^31
@@ -20,9 +24,14 @@ struct Operand {
   // group's end.
   __device__ __forceinline__ std::int32_t memory_row(std::int64_t row) const {
     if (row >= row_end) return -1;
-    const bool invalid = valid != nullptr && __ldg(valid + row) < 0;
-    const std::int32_t at = rows != nullptr ? __ldg(rows + row) : static_cast<std::int32_t>(row);
-    return invalid || at < 0 ? -1 : at;
+    const std::int32_t here = static_cast<std::int32_t>(row), entry = list != nullptr ? __ldg(list + row) : here;
+    return entry >= 0 && gathered == 0 ? here : entry;
+  }
+
+  __device__ __forceinline__ void set_rows(const std::int32_t* rows, const std::int32_t* valid, std::int32_t first_row) {
+    gathered = rows != nullptr;
+    list = gathered ? rows : valid;
+    if (list != nullptr) list += first_row;
   }
 
   // `extent`: elements of the tile along the contiguous direction, 0 when that is K.
@@ -35,6 +44,24 @@ struct Operand {
   }
 };
 
+// The parts of a fast operand that a loader needs in every step, by the operand's shared-memory address: one load each.
+struct OperandRows {
+  const std::int32_t* list;
+  std::uint32_t gathered, end;
+};
+
+__device__ __forceinline__ std::uint32_t load_pitch(std::uint32_t operand) {
+  return ptx::load_shared_word(operand + offsetof(Operand, ld_bytes));
+}
+
+__device__ __forceinline__ OperandRows load_rows(std::uint32_t operand) {
+  static_assert(offsetof(Operand, list) == 16 && offsetof(Operand, gathered) == 24 && offsetof(Operand, row_end) == 28,
+                "all come in one load");
+  std::uint32_t words[4];
+  ptx::load_shared_16(words, operand + 16);
+  return {reinterpret_cast<const std::int32_t*>(std::uint64_t{words[1]} << 32 | words[0]), words[2], words[3]};
+}
+
 // row_valid speaks of A's sorted rows: the rows i of a contiguous A, the rows kk of a strided one. With a strided A the rows kk
 // of a strided B are the same sorted rows; a B with an A of the other order is a weight and has no such rows.
 template <Order a_order>
@@ -43,8 +70,7 @@ __device__ __forceinline__ Operand operand_a(const GemmCall& call, const Tile& t
   Operand o;
   o.base = static_cast<const char*>(d.a);
   o.ld_bytes = d.lda * element_bytes;
-  o.rows = call.a_rows != nullptr ? call.a_rows + d.first_row : nullptr;
-  o.valid = call.row_valid != nullptr ? call.row_valid + d.first_row : nullptr;
+  o.set_rows(call.a_rows, call.row_valid, d.first_row);
   constexpr bool contiguous = a_order == Order::inner_contiguous;
   o.row0 = contiguous ? tile.m0 : 0;
   o.row_end = contiguous ? d.m : d.k;
@@ -60,10 +86,9 @@ __device__ __forceinline__ Operand operand_b(const GemmCall& call, const Tile& t
   Operand o;
   o.base = static_cast<const char*>(d.b);
   o.ld_bytes = d.ldb * element_bytes;
-  o.rows = call.b_rows != nullptr ? call.b_rows + d.first_row : nullptr;
   constexpr bool contiguous = b_order == Order::inner_contiguous;
   constexpr bool sorted = !contiguous && a_order == Order::inner_strided;
-  o.valid = sorted && call.row_valid != nullptr ? call.row_valid + d.first_row : nullptr;
+  o.set_rows(call.b_rows, sorted ? call.row_valid : nullptr, d.first_row);
   o.row0 = contiguous ? tile.n0 : 0;
   o.row_end = contiguous ? d.n : d.k;
   o.column0 = contiguous ? 0 : tile.n0;
@@ -75,14 +100,12 @@ __device__ __forceinline__ Operand operand_b(const GemmCall& call, const Tile& t
 // Factors of the rows kk of K in a weight gradient. A row that reads as zeros has factor 0 whatever memory says, else a NaN
 // there would spoil the zeros.
 struct ScaleRows {
-  const float* scale;         // of the group's rows; nullptr: no scaling
-  const std::int32_t* rows;   // of the operand that is scaled, as in Operand
-  const std::int32_t* valid;  // likewise
-  std::int32_t k;             // rows of the group
+  const float* scale;        // of the group's rows; nullptr: no scaling
+  const std::int32_t* list;  // of the operand that is scaled, as in Operand
+  std::int32_t k;            // rows of the group
 
   __device__ __forceinline__ float factor(std::uint32_t row) const {
-    const bool live = scale != nullptr && row < static_cast<std::uint32_t>(k) &&
-                      (valid == nullptr || __ldg(valid + row) >= 0) && (rows == nullptr || __ldg(rows + row) >= 0);
+    const bool live = scale != nullptr && row < static_cast<std::uint32_t>(k) && (list == nullptr || __ldg(list + row) >= 0);
     return live ? __ldg(scale + row) : 0.0f;
   }
 };
@@ -93,6 +116,17 @@ struct TileInputs {
   ScaleRows scale;
 };
 
+// The inputs of a tile that exists; the work of one thread.
+template <Order a_order, Order b_order>
+__device__ __forceinline__ void find_inputs(const GemmCall& call, const Tile& tile, int element_bytes, int tile_m, int tile_n,
+                                            TileInputs& inputs) {
+  inputs.a = operand_a<a_order>(call, tile, element_bytes, tile_m);
+  inputs.b = operand_b<a_order, b_order>(call, tile, element_bytes, tile_n);
+  const Operand& scaled = call.scaled == GemmCall::Scale::b ? inputs.b : inputs.a;
+  const float* scale = call.scaled != GemmCall::Scale::none ? call.scale + tile.desc.first_row : nullptr;
+  inputs.scale = {scale, scaled.list, tile.desc.k};
+}
+
 // Makes the tile that was resolved into `next` the current one. Between two barriers; the work of thread 0.
 template <Order a_order, Order b_order>
 __device__ __forceinline__ void begin_tile(const GemmCall& call, const Tile& next, Tile& tile, int element_bytes, int tile_m,
@@ -101,12 +135,7 @@ __device__ __forceinline__ void begin_tile(const GemmCall& call, const Tile& nex
   __syncwarp();  // all lanes have written their part of `next`
   if (threadIdx.x != 0) return;
   tile = next;
-  if (tile.group < 0) return;
-  inputs.a = operand_a<a_order>(call, tile, element_bytes, tile_m);
-  inputs.b = operand_b<a_order, b_order>(call, tile, element_bytes, tile_n);
-  const Operand& scaled = call.scaled == GemmCall::Scale::b ? inputs.b : inputs.a;
-  const float* scale = call.scaled != GemmCall::Scale::none ? call.scale + tile.desc.first_row : nullptr;
-  inputs.scale = {scale, scaled.rows, scaled.valid, tile.desc.k};
+  if (tile.group >= 0) find_inputs<a_order, b_order>(call, tile, element_bytes, tile_m, tile_n, inputs);
 }
 
 }  // namespace ggm::cuda

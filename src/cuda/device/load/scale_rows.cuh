@@ -34,19 +34,16 @@ __device__ __forceinline__ std::uint32_t scale_word<float>(std::uint32_t word, f
   return __float_as_uint(__fmul_rn(factor, __uint_as_float(word)));
 }
 
-// The thread's chunks of a stage that has arrived. `factors` [tile_k], in shared memory.
+// The thread's chunk i of a stage that has arrived. `factors` [tile_k], in shared memory.
 template <typename Copies, typename Element>
-__device__ __forceinline__ void scale_chunks(std::uint32_t stage, const float* factors) {
-#pragma unroll 2
-  for (int i = 0; i < Copies::kCount; ++i) {
-    const std::uint32_t at = stage + Copies::offset() + i * Copies::kPassBytes;
-    const float factor = factors[Copies::row(i)];
-    std::uint32_t words[4];
-    ptx::load_shared_16(words, at);
+__device__ __forceinline__ void scale_chunk(std::uint32_t stage, const float* factors, int i) {
+  const std::uint32_t at = stage + Copies::offset() + i * Copies::kPassBytes;
+  const float factor = factors[Copies::row(i)];
+  std::uint32_t words[4];
+  ptx::load_shared_16(words, at);
 #pragma unroll
-    for (int w = 0; w < 4; ++w) words[w] = scale_word<Element>(words[w], factor);
-    ptx::store_shared_16(at, words);
-  }
+  for (int w = 0; w < 4; ++w) words[w] = scale_word<Element>(words[w], factor);
+  ptx::store_shared_16(at, words);
 }
 
 // The factors of one step of K, into shared memory beside the operands: plain stores of values fetched a step before. A barrier
@@ -54,9 +51,14 @@ __device__ __forceinline__ void scale_chunks(std::uint32_t stage, const float* f
 template <int tile_k>
 class ScaleLoader {
  public:
-  __device__ __forceinline__ explicit ScaleLoader(const ScaleRows& rows) : rows_(rows), next_(threadIdx.x) { fetch(); }
+  __device__ __forceinline__ explicit ScaleLoader(const ScaleRows& rows) : rows_(&rows), next_(threadIdx.x) { fetch(); }
 
-  // Steps must come in ascending order from 0.
+  __device__ __forceinline__ void skip(int steps) {
+    next_ = threadIdx.x + steps * tile_k;
+    fetch();
+  }
+
+  // Steps must come in ascending order, from 0 or from the one that skip() names.
   __device__ __forceinline__ void issue(float* stage) {
     if (threadIdx.x < tile_k) stage[threadIdx.x] = factor_;
     fetch();
@@ -64,11 +66,11 @@ class ScaleLoader {
 
  private:
   __device__ __forceinline__ void fetch() {
-    if (threadIdx.x < tile_k) factor_ = rows_.factor(next_);
+    if (threadIdx.x < tile_k) factor_ = rows_->factor(next_);
     next_ += tile_k;
   }
 
-  const ScaleRows& rows_;
+  const ScaleRows* rows_;
   std::uint32_t next_;
   float factor_ = 0;
 };

@@ -102,7 +102,7 @@ class ListedLoader {
     const std::int64_t column = operand.column0 + std::int64_t{Copies::chunk()} * Copies::kChunk;
     end_ = column < operand.column_end ? operand.row_end : 0;
     column_ = end_ != 0 ? static_cast<std::uint32_t>(column) : 0;
-    listed_ = operand.rows != nullptr || operand.valid != nullptr;
+    listed_ = operand.list != nullptr;
     next_ = Copies::row(0);
     find_rows();
   }
@@ -124,10 +124,16 @@ class ListedLoader {
       const std::uint32_t row = next_ + i * Copies::kRowsAPass;
       rows_[i] = row < end_ ? static_cast<std::int32_t>(row) : -1;
     }
-    if (listed_)
+    if (listed_) {
+      const std::int32_t* list = operand_.list;
+      const bool gathered = operand_.gathered != 0;
+      std::int32_t entries[Copies::kCount];
+#pragma unroll
+      for (int i = 0; i < Copies::kCount; ++i) entries[i] = rows_[i] >= 0 ? __ldg(list + rows_[i]) : -1;
 #pragma unroll
       for (int i = 0; i < Copies::kCount; ++i)
-        if (rows_[i] >= 0) rows_[i] = operand_.memory_row(rows_[i]);
+        if (gathered || entries[i] < 0) rows_[i] = entries[i];
+    }
     next_ += Copies::kTileK;
   }
 

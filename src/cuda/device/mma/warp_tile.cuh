@@ -44,8 +44,11 @@ class WarpTile {
   static constexpr int kFragmentsM = kM / 16, kFragmentsN = kN / 8;
   static constexpr int kPairsN = kFragmentsN / 2;  // one ldmatrix brings two column fragments
   static constexpr int kSteps = shape.k / 16;
+  static constexpr int kAhead = 1, kRing = 2 * kAhead;            // row fragments under way, and their registers
+  static constexpr int kBetween = kSteps * kFragmentsM - kAhead;  // calls of step()'s `between` in a stage
   static_assert(kM % 16 == 0 && kN % 16 == 0, "a warp owns whole 16x16 pieces");
-  static_assert(kFragmentsM >= 2, "the products of two row fragments hide the barrier");
+  static_assert(kFragmentsM >= kAhead, "the products of kAhead row fragments hide the barrier");
+  static_assert(kSteps * kFragmentsM % kRing == 0, "every stage begins in the same registers");
   static_assert((kM & (kM - 1)) == 0 && (kN & (kN - 1)) == 0, "FragmentAddress: pieces of a warp differ by an exclusive-or");
   static_assert(kSteps % 2 == 0, "both fragment buffers are used equally often in a stage");
 
@@ -62,38 +65,49 @@ class WarpTile {
 
   // The first fragments of a stage; must come before its step 0.
   __device__ __forceinline__ void begin(std::uint32_t a, std::uint32_t b) {
-    load_a(a, 0, 0, a_[0]);
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) load_a(a, 0, i, a_[i]);
 #pragma unroll
     for (int j = 0; j < kPairsN; ++j) load_b(b, 0, j, b_[0][j]);
   }
 
-  // k16 step `s` of the stage at `a`, `b`. Row fragments are loaded one ahead and column fragments one k16 step ahead, spread
-  // between the products: two whole sets would not fit the registers. What comes after the last step is the first of the stage
-  // at `next_a`, `next_b`: `arrive`, a barrier behind which that stage may be read, comes as soon as the last row fragment of
-  // this one is loaded. So nothing reads this stage behind it, and the products of two row fragments hide it.
-  template <typename Arrive>
+  // k16 step `s` of the stage at `a`, `b`. Row fragments are loaded kAhead before their products and column fragments one k16
+  // step before, spread between the products: two whole sets would not fit the registers. What comes after the last step is the
+  // first of the stage at `next_a`, `next_b`: `arrive`, a barrier behind which that stage may be read, comes as soon as the
+  // last row fragment of this one is loaded. So nothing reads this stage behind it, and the products of kAhead row fragments
+  // hide it. `between`, other work on later stages, is called with 0, 1, ... kBetween - 1 before that barrier.
+  template <typename Arrive, typename Between>
   __device__ __forceinline__ void step(std::uint32_t a, std::uint32_t b, std::uint32_t next_a, std::uint32_t next_b, int s,
-                                       const Arrive& arrive) {
+                                       const Arrive& arrive, const Between& between) {
     const bool last = s + 1 == kSteps;
     const int next_s = last ? 0 : s + 1;
-    const int first = last ? kFragmentsM - 2 : 0;  // column fragments are loaded from this row fragment on
+    const int first = last ? kFragmentsM - kAhead : 0;  // column fragments are loaded from this row fragment on
 #pragma unroll
     for (int i = 0; i < kFragmentsM; ++i) {
-      std::uint32_t(&next)[4] = a_[(s * kFragmentsM + i + 1) % 2];
-      if (i + 1 < kFragmentsM)
-        load_a(a, s, i + 1, next);
-      else
-        load_a(last ? next_a : a, next_s, 0, next);
+      if (s * kFragmentsM + i < kBetween) between(s * kFragmentsM + i);
       if (last && i == first) arrive();
+      std::uint32_t(&ahead)[4] = a_[(s * kFragmentsM + i + kAhead) % kRing];
+      if (i + kAhead < kFragmentsM)
+        load_a(a, s, i + kAhead, ahead);
+      else
+        load_a(last ? next_a : a, next_s, i + kAhead - kFragmentsM, ahead);
 #pragma unroll
       for (int j = 0; j < kPairsN; ++j)
         if (first + j * (kFragmentsM - first) / kPairsN == i) load_b(last ? next_b : b, next_s, j, b_[(s + 1) % 2][j]);
 #pragma unroll
       for (int j = 0; j < kFragmentsN; ++j) {
         const std::uint32_t(&pair)[4] = b_[s % 2][j / 2];
-        ptx::mma_16x8x16<Element>(sums_[i][j], a_[(s * kFragmentsM + i) % 2], pair[j % 2 * 2], pair[j % 2 * 2 + 1]);
+        ptx::mma_16x8x16<Element>(sums_[i][j], a_[(s * kFragmentsM + i) % kRing], pair[j % 2 * 2], pair[j % 2 * 2 + 1]);
       }
     }
+  }
+
+  // The lane's row u = 0 .. 2 kFragmentsM - 1 of the block's tile, the warp's first column there, and the sums of columns
+  // column() + 8 j + lane % 4 * 2 and the next.
+  static __device__ __forceinline__ int row(int u, int thread) { return warp_m(thread) + u * 8 + thread % 32 / 4; }
+  static __device__ __forceinline__ int column(int thread) { return warp_n(thread); }
+  __device__ __forceinline__ float2 pair(int u, int j) const {
+    return make_float2(sums_[u / 2][j][u % 2 * 2], sums_[u / 2][j][u % 2 * 2 + 1]);
   }
 
   // Accumulators to staging [tile m][pitch]. pitch = 8 modulo 32 makes these 8-byte stores free of bank conflicts.
@@ -112,8 +126,8 @@ class WarpTile {
   }
 
  private:
-  static __device__ __forceinline__ int warp_m() { return static_cast<int>(threadIdx.x / 32) / shape.warps_n * kM; }
-  static __device__ __forceinline__ int warp_n() { return static_cast<int>(threadIdx.x / 32) % shape.warps_n * kN; }
+  static __device__ __forceinline__ int warp_m(int thread = threadIdx.x) { return thread / 32 / shape.warps_n * kM; }
+  static __device__ __forceinline__ int warp_n(int thread = threadIdx.x) { return thread / 32 % shape.warps_n * kN; }
 
   // Row fragment i of k16 step s: stored matrices in the order (m, k), (m+8, k), (m, k+8), (m+8, k+8).
   __device__ __forceinline__ void load_a(std::uint32_t stage, int s, int i, std::uint32_t (&a)[4]) const {
@@ -127,7 +141,7 @@ class WarpTile {
 
   FragmentAddress<shape.m, shape.k, a_order> a_address_;
   FragmentAddress<shape.n, shape.k, b_order> b_address_;
-  std::uint32_t a_[2][4];
+  std::uint32_t a_[kRing][4];
   std::uint32_t b_[2][kPairsN][4];
   float sums_[kFragmentsM][kFragmentsN][4];
 };

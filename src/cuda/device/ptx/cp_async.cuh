@@ -28,7 +28,22 @@ __device__ __forceinline__ void cp_async_16_if(unsigned live, std::uint32_t to, 
       : "memory");
 }
 
-// The same for row `row` of a matrix, zero bytes when it is negative. The product is one instruction in this form only.
+// The same for row `row` of a matrix.
+__device__ __forceinline__ void cp_async_16_if(unsigned live, std::uint32_t to, std::uint32_t row, std::uint32_t ld_bytes,
+                                               const void* from) {
+  asm volatile(
+      "{\n"
+      " .reg .pred ignored;\n"
+      " .reg .b64 source;\n"
+      " setp.eq.u32 ignored, %4, 0;\n"
+      " mad.wide.u32 source, %2, %3, %1;\n"
+      " cp.async.cg.shared.global.L2::128B [%0], [source], 16, ignored;\n"
+      "}" ::"r"(to),
+      "l"(from), "r"(row), "r"(ld_bytes), "r"(live)
+      : "memory");
+}
+
+// The same, zero bytes when the row is negative.
 __device__ __forceinline__ void cp_async_16_row(std::int32_t row, std::uint32_t ld_bytes, std::uint32_t to, const void* from) {
   asm volatile(
       "{\n"
@@ -80,6 +95,12 @@ __device__ __forceinline__ void load_shared_16(float (&values)[4], std::uint32_t
 __device__ __forceinline__ void store_shared_16(std::uint32_t to, const float (&values)[4]) {
   asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(to), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
                : "memory");
+}
+
+__device__ __forceinline__ std::uint32_t load_shared_word(std::uint32_t from) {
+  std::uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
+  return word;
 }
 
 __device__ __forceinline__ float load_shared_4(std::uint32_t from) {

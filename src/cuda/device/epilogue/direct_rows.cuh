@@ -1,0 +1,190 @@
+// The short way out of a tensor-core kernel: sums go from registers to memory without a stop in shared memory, so that the
+// copies of the next tile are under way meanwhile. For the plain forms of EpilogueKind::store (and inner products): no bias,
+// alpha, beta or old values; rows of D aligned to what a thread stores. Everything else takes run_epilogue. Both give the same
+// bits.
+//
+// A quad of lanes holds, of each row and 8 columns, a pair a lane (ptx/mma.cuh). 16-bit results: the quad turns four such
+// pieces around, so that each lane stores 8 neighbours in 16 bytes and a warp's store covers 64 contiguous bytes of each of
+// eight rows.
+#pragma once
+
+#include "cuda/device/epilogue/dot_rows.cuh"
+#include "cuda/device/ptx/thread.cuh"
+
+namespace ggm::cuda {
+
+template <typename Element>
+inline constexpr Type kTypeOf = sizeof(Element) == 2 ? Type::float16 : Type::float32;
+template <>
+inline constexpr Type kTypeOf<__nv_bfloat16> = Type::bfloat16;
+
+// Two values rounded to Element, the lower one first.
+__device__ __forceinline__ std::uint32_t pack(float low, float high, __nv_bfloat16) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+__device__ __forceinline__ std::uint32_t pack(float low, float high, __half) {
+  const __half2 pair = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+__device__ __forceinline__ float2 unpack(std::uint32_t word, __nv_bfloat16) {
+  return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
+}
+__device__ __forceinline__ float2 unpack(std::uint32_t word, __half) {
+  return __half22float2(*reinterpret_cast<const __half2*>(&word));
+}
+
+// Word j of quad lane t becomes word t of quad lane j: two exchanges, first of odd with even lanes, then of pairs.
+__device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4], int thread) {
+#pragma unroll
+  for (int bit = 1; bit <= 2; bit *= 2) {
+    const bool upper = (thread & bit) != 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if ((j & bit) != 0) continue;
+      const std::uint32_t mine = upper ? words[j] : words[j | bit];
+      const std::uint32_t theirs = __shfl_xor_sync(0xffffffffu, mine, bit);
+      (upper ? words[j] : words[j | bit]) = theirs;
+    }
+  }
+}
+
+// Whether this tile may go the short way. The same for all threads.
+template <typename Element, int warp_columns>
+__device__ __forceinline__ bool goes_direct(const GemmCall& call, const Tile& tile) {
+  const Epilogue& e = call.epilogue;
+  if (e.kind == EpilogueKind::ordered || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
+  if (e.dots != nullptr) {
+    const std::uint64_t bits = reinterpret_cast<std::uint64_t>(e.dot_x) | static_cast<std::uint64_t>(e.dot_x_ld) * 2;
+    if (warp_columns != kDotBlock || (bits & 3) != 0 || tile.n_left % 2 != 0) return false;
+  }
+  if (e.kind == EpilogueKind::none) return true;
+  if (e.product_type != Type::none && e.product_type != kTypeOf<Element>) return false;
+  const bool narrow = e.d_type == kTypeOf<Element>;
+  if (!narrow && e.d_type != Type::float32) return false;
+  const std::uint64_t bits =
+      reinterpret_cast<std::uint64_t>(tile.desc.d) | static_cast<std::uint64_t>(tile.desc.ldd) * (narrow ? 2 : 4);
+  return narrow ? (bits & 15) == 0 && tile.n_left % 8 == 0 : (bits & 7) == 0 && tile.n_left % 2 == 0;
+}
+
+// The warp's part of the tile; `Sums` is a WarpTile.
+template <typename Element, typename Sums>
+class DirectRows {
+ public:
+  __device__ __forceinline__ DirectRows(const GemmCall& call, const Tile& tile, const Sums& sums)
+      : view_{call, tile, nullptr}, sums_(sums), thread_(ptx::fresh_thread()) {}
+
+  __device__ __forceinline__ void run() const {
+    const Epilogue& e = view_.call.epilogue;
+    if constexpr (Sums::kN == kDotBlock) {
+      if (e.dots != nullptr) store_dots();
+    }
+    if (e.kind != EpilogueKind::store) return;
+    // Looked up for all rows before the first store, so that their latencies overlap.
+    std::int32_t to[kRows];
+    unsigned valid = 0;
+#pragma unroll
+    for (int u = 0; u < kRows; ++u) find_row(u, &to[u], &valid);
+#pragma unroll
+    for (int u = 0; u < kRows; ++u) {
+      if (e.d_type == Type::float32)
+        store_wide(u, to[u], valid >> u & 1);
+      else
+        store_narrow(u, to[u], valid >> u & 1);
+    }
+  }
+
+ private:
+  static constexpr int kRows = 2 * Sums::kFragmentsM;  // of a lane: row 8u + lane / 4 of the warp's
+  static_assert(Sums::kFragmentsN % 4 == 0, "a quad turns four pieces of 8 columns around");
+
+  // Memory row of D, -1: not stored; and whether it has a value or reads as zeros.
+  __device__ __forceinline__ void find_row(int u, std::int32_t* to, unsigned* valid) const {
+    const Epilogue& e = view_.call.epilogue;
+    const int row = Sums::row(u, thread_);
+    const std::int64_t r = view_.sorted_row(row);
+    *to = -1;
+    if (row >= view_.tile.m_left) return;
+    const bool live = view_.row_valid(r);
+    *valid |= static_cast<unsigned>(live) << u;
+    if (live || !e.keep_invalid) *to = e.d_rows != nullptr ? __ldg(e.d_rows + r) : view_.tile.m0 + row;
+  }
+
+  // The pair of piece j in row u, as GemmCall's epilogue says.
+  __device__ __forceinline__ float2 value(int u, int j, bool valid, float weight) const {
+    const Epilogue& e = view_.call.epilogue;
+    float2 v = valid ? sums_.pair(u, j) : make_float2(0, 0);
+    if (e.product_type != Type::none) v = unpack(pack(v.x, v.y, Element{}), Element{});
+    if (e.row_weight != nullptr) v = make_float2(__fmul_rn(weight, v.x), __fmul_rn(weight, v.y));
+    return v;
+  }
+
+  __device__ __forceinline__ float weight(int u, std::int32_t to, bool valid) const {
+    return to >= 0 && valid ? view_.row_weight(view_.sorted_row(Sums::row(u, thread_))) : 0.0f;
+  }
+
+  __device__ __forceinline__ void store_narrow(int u, std::int32_t to, bool valid) const {
+    const GroupDesc& d = view_.tile.desc;
+    const float w = weight(u, to, valid);
+    const int column = Sums::column(thread_) + thread_ % 4 * 8;
+    Element* row = static_cast<Element*>(d.d) + std::int64_t{to} * d.ldd + view_.tile.n0 + column;
+#pragma unroll
+    for (int j = 0; j < Sums::kFragmentsN; j += 4) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
+        const float2 v = value(u, j + p, valid, w);
+        words[p] = pack(v.x, v.y, Element{});
+      }
+      transpose_quad(words, thread_);
+      if (to >= 0 && column + 8 * j < view_.tile.n_left)
+        *reinterpret_cast<uint4*>(row + 8 * j) = make_uint4(words[0], words[1], words[2], words[3]);
+    }
+  }
+
+  __device__ __forceinline__ void store_wide(int u, std::int32_t to, bool valid) const {
+    const GroupDesc& d = view_.tile.desc;
+    const float w = weight(u, to, valid);
+    const int column = Sums::column(thread_) + thread_ % 4 * 2;
+    float* row = static_cast<float*>(d.d) + std::int64_t{to} * d.ldd + view_.tile.n0 + column;
+#pragma unroll
+    for (int j = 0; j < Sums::kFragmentsN; ++j)
+      if (to >= 0 && column + 8 * j < view_.tile.n_left) *reinterpret_cast<float2*>(row + 8 * j) = value(u, j, valid, w);
+  }
+
+  // dot_rows() on registers: lane t of a quad is chain t of the row's 64 columns.
+  __device__ __forceinline__ void store_dots() const {
+    const Epilogue& e = view_.call.epilogue;
+    const int column = view_.tile.n0 + Sums::column(thread_), chain = thread_ % 4 * 2;
+    const int left = view_.tile.n_left - Sums::column(thread_) - chain;
+#pragma unroll
+    for (int u = 0; u < kRows; ++u) {
+      const int row = Sums::row(u, thread_);
+      const std::int64_t r = view_.sorted_row(row);
+      std::int64_t x_row = -1;
+      if (row < view_.tile.m_left && view_.row_valid(r))
+        x_row = e.dot_rows != nullptr ? std::int64_t{__ldg(e.dot_rows + r)} : r;
+      const std::uint32_t* x =
+          reinterpret_cast<const std::uint32_t*>(static_cast<const Element*>(e.dot_x) + x_row * e.dot_x_ld + column + chain);
+      std::uint32_t words[Sums::kFragmentsN];
+#pragma unroll
+      for (int j = 0; j < Sums::kFragmentsN; ++j) words[j] = x_row >= 0 && 8 * j < left ? __ldg(x + 4 * j) : 0;
+      float s = 0;
+#pragma unroll
+      for (int j = 0; j < Sums::kFragmentsN; ++j) {
+        if (8 * j >= left) continue;
+        const float2 v = unpack(words[j], Element{}), sum = sums_.pair(u, j);
+        s = fma_rn(sum.y, v.y, fma_rn(sum.x, v.x, s));
+      }
+      s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 1));
+      s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 2));
+      if (chain == 0 && x_row >= 0 && left > 0) static_cast<float*>(e.dots)[r * e.dot_blocks + column / kDotBlock] = s;
+    }
+  }
+
+  TileView<float> view_;
+  const Sums& sums_;
+  int thread_;
+};
+
+}  // namespace ggm::cuda
