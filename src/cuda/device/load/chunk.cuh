@@ -35,4 +35,34 @@ __device__ __forceinline__ void copy_unaligned(std::uint32_t to, const char* fro
   }
 }
 
+// A whole chunk of 16-bit elements on its way through registers, from an address that is aligned to its elements. The loads are
+// the same whether it starts between two words or not, so a warp with rows of both kinds does not split.
+class UnalignedChunk {
+ public:
+  // nullptr: zeros.
+  __device__ __forceinline__ void load(const char* from) {
+    between_ = (reinterpret_cast<std::uint64_t>(from) & 2) != 0;
+    const std::uint32_t* words = reinterpret_cast<const std::uint32_t*>(from + (between_ ? 2 : 0));
+    const unsigned short* halves = reinterpret_cast<const unsigned short*>(from);
+#pragma unroll
+    for (int w = 0; w < 3; ++w) words_[w] = from != nullptr ? __ldg(words + w) : 0;
+    other_ = from != nullptr ? __ldg(halves + (between_ ? 0 : 6)) : 0;
+    last_ = from != nullptr ? __ldg(halves + 7) : 0;
+  }
+
+  __device__ __forceinline__ void store(std::uint32_t to) const {
+    const std::uint32_t shifted[4] = {other_ | words_[0] << 16, words_[0] >> 16 | words_[1] << 16,
+                                      words_[1] >> 16 | words_[2] << 16, words_[2] >> 16 | last_ << 16};
+    const std::uint32_t in_place[4] = {words_[0], words_[1], words_[2], other_ | last_ << 16};
+    std::uint32_t out[4];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) out[w] = between_ ? shifted[w] : in_place[w];
+    ptx::store_shared_16(to, out);
+  }
+
+ private:
+  std::uint32_t words_[3], other_, last_;  // three whole words, and the elements before or behind them
+  bool between_;
+};
+
 }  // namespace ggm::cuda

@@ -126,7 +126,7 @@ class FastOrderedLoader {
   std::int32_t left_;            // rows of K from there on
 };
 
-// Any alignment, chunks that end within a row: short code and few registers, slow.
+// Any alignment, chunks that end within a row: short code, slow.
 template <typename Copies>
 class GeneralLoader {
  public:
@@ -146,6 +146,7 @@ class GeneralLoader {
     const std::int64_t column = (Copies::kContiguous ? k_ : std::int64_t{operand_->column0}) + Copies::chunk() * Copies::kChunk;
     const int bytes =
         static_cast<int>(min(max(operand_->column_end - column, std::int64_t{0}), std::int64_t{Copies::kChunk})) * kBytes;
+    if (kBytes == 2 && operand_->alignment == 2 && bytes == kChunkBytes) return copy_whole(stage, column);
 #pragma unroll 1
     for (int i = 0; i < Copies::kCount; ++i) {
       const char* row = start(Copies::row(i));
@@ -162,6 +163,23 @@ class GeneralLoader {
 
  private:
   static constexpr int kBytes = Copies::kElementBytes;
+
+  // Whole chunks that cp.async cannot copy: several under way at a time, so that their latencies overlap.
+  __device__ __forceinline__ void copy_whole(std::uint32_t stage, std::int64_t column) const {
+    constexpr int kBatch = Copies::kCount < 4 ? Copies::kCount : 4;
+    static_assert(Copies::kCount % kBatch == 0, "whole batches");
+#pragma unroll 1
+    for (int first = 0; first < Copies::kCount; first += kBatch) {
+      UnalignedChunk chunks[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const char* row = start(Copies::row(first + i));
+        chunks[i].load(row != nullptr ? row + column * kBytes : nullptr);
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) chunks[i].store(stage + Copies::offset() + (first + i) * Copies::kPassBytes);
+    }
+  }
 
   // Start of stored row r of this step, nullptr when it reads as zeros.
   __device__ __forceinline__ const char* start(int r) const {
