@@ -9,6 +9,7 @@ What it runs, on a build folder that has everything built (cmake/test.sh, or the
      that is fresh where it is not written (GGM_TEST_POISON=0), and says which kernels the tool saw
 
 Usage: bench/record_tests.py BUILD [--jobs N] [--output FILE] [--only tests,jit,sanitizers [--add]]
+       bench/record_tests.py BUILD --join FILE ... --output FILE      stages that ran beside each other, on several GPUs of a machine
        bench/record_tests.py --write-manifest FILE      where the checkout is
        bench/record_tests.py BUILD --manifest FILE      on a copy of the files without .git
 It refuses a checkout with changes in include, src, tests or bench (results apart), since the record names what was tested:
@@ -235,6 +236,8 @@ def parse():
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--only", default="tests,jit,sanitizers", help="stages to run; a record wants all")
     parser.add_argument("--add", action="store_true", help="add these stages to the record of the same sources and device in --output")
+    parser.add_argument("--join", nargs="+", type=pathlib.Path, metavar="FILE",
+                        help="runs nothing: records of the same sources and device, of one stage or more each, become one")
     parser.add_argument("--manifest", type=pathlib.Path)
     parser.add_argument("--write-manifest", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -258,10 +261,14 @@ def record(arguments):
     result = {**ids(manifest), **device(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "library": library(build)}
     seconds = 0
+    stages = [] if arguments.join else arguments.only.split(",")
     if arguments.add:
         result = earlier_stages(arguments.output, result)
         seconds = result["seconds"]
-    stages = arguments.only.split(",")
+    for path in arguments.join or ():
+        part = earlier_stages(path, result)
+        seconds += part["seconds"]
+        result = {**result, **part}
     say(f"{result['device']}, source {result['source_id']}, tests {result['tests_id']}, {result['library']}")
     if "tests" in stages:
         result.update(tests_stage(build, arguments.jobs))

@@ -231,7 +231,7 @@ void gemms() {
         gemm({type, GGM_LAYOUT_CONTIGUOUS, GGM_GROUPS_SIZES, GGM_INDEX_INT32, order, 3, rows, 136, add ? 72 : 75, add});
         gemm({type, GGM_LAYOUT_MASKED, GGM_GROUPS_SIZES, GGM_INDEX_INT64, order, 3, rows / 2, 40, 72, !add});
       }
-      gemm({type, GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_SIZES, GGM_INDEX_INT32, 0, 3, 90, add ? 24 : 136, rows / 4, add});
+      gemm({type, GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_SIZES, GGM_INDEX_INT32, 0, 3, 90, add ? 24 : 250, rows / 4, add});
     }
   for (std::int32_t form :
        {GGM_GROUPS_SIZES, GGM_GROUPS_OFFSETS, GGM_GROUPS_ENDS, GGM_GROUPS_STARTS_SIZES, GGM_GROUPS_ROW_GROUP})
@@ -277,7 +277,7 @@ void gemm_arrays() {
   for (std::int32_t type : kTypes)
     for (std::int32_t a_order : {GGM_ORDER_MK, GGM_ORDER_KM})
       for (std::int32_t b_order : {GGM_ORDER_NK, GGM_ORDER_KN})
-        for (std::int64_t max_m : {20, 50, 200}) gemm_array(type, a_order, b_order, max_m, max_m == 20);  // each row tile
+        for (std::int64_t max_m : {20, 50, 250}) gemm_array(type, a_order, b_order, max_m, max_m == 20);  // each row tile
 }
 
 struct MoeCase {
