@@ -24,7 +24,7 @@ struct TileSlot {
 };
 
 template <int kernel>
-struct MmaShared : PipelineShared<kernel, 2, 0> {
+struct MmaShared : PipelineShared<kernel> {
   TileSlot slots[3];  // a tile whose results are on their way, the one in the main loop, and the next
 };
 

@@ -9,7 +9,9 @@
 namespace ggm::cuda {
 
 template <int kernel>
-using Simple64Shared = SharedStorage<kernel, 8, 1, double>;
+struct Simple64Shared : SharedStorage<kernel, 8, 1, double> {
+  Tile tile;
+};
 
 // One step of K of an operand to shared memory [tile_k][extent + 1]; `scale` (or nullptr) multiplies the rows of a strided
 // operand.

@@ -8,8 +8,8 @@
 
 namespace ggm::cuda {
 
-// A stage holds one step of K of both operands, each k (or each row) with `pad` elements more than the tile. Sum: accumulator
-// type.
+// What all kernels have; each adds its tiles. A stage holds one step of K of both operands, each k (or each row) with `pad`
+// elements more than the tile. Sum: accumulator type.
 template <int kernel, int element_bytes, int pad, typename Sum>
 struct SharedStorage {
   static constexpr TileShape shape = kShape<kernel>;
@@ -27,8 +27,6 @@ struct SharedStorage {
   };
   const char* a_row[shape.m];  // start of each row of a contiguous operand, for loaders that do not keep them in registers
   const char* b_row[shape.n];
-  Tile tile, next;
-  TileInputs inputs;  // of `tile`
 };
 
 }  // namespace ggm::cuda

@@ -14,9 +14,11 @@
 namespace ggm::cuda {
 
 template <typename Element>
-inline constexpr Type kTypeOf = sizeof(Element) == 2 ? Type::float16 : Type::float32;
+inline constexpr Type kTypeOf = Type::none;
 template <>
 inline constexpr Type kTypeOf<__nv_bfloat16> = Type::bfloat16;
+template <>
+inline constexpr Type kTypeOf<__half> = Type::float16;
 
 // Two values rounded to Element, the lower one first.
 __device__ __forceinline__ std::uint32_t pack(float low, float high, __nv_bfloat16) {

@@ -14,8 +14,8 @@
 namespace ggm::cuda {
 
 // Shared memory of a kernel with such a pipeline.
-template <int kernel, int element_bytes, int pad>
-struct PipelineShared : SharedStorage<kernel, element_bytes, pad, float> {
+template <int kernel>
+struct PipelineShared : SharedStorage<kernel, 2, 0, float> {
   alignas(16) float scale[kShape<kernel>.stages][kShape<kernel>.k];  // factors of the rows of K in each stage
 };
 

@@ -16,6 +16,8 @@ namespace ggm::cuda {
 
 template <int kernel>
 struct SimtShared : SharedStorage<kernel, 4, 0, float> {
+  Tile tile, next;
+  TileInputs inputs;                                                 // of `tile`
   alignas(16) float scale[kShape<kernel>.stages][kShape<kernel>.k];  // factors of the rows of K in each stage
 };
 
