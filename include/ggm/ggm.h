@@ -238,7 +238,7 @@ typedef struct ggm_handle* ggm_handle_t;
 
 /* Which implementation a handle uses. AUTO: CUDA when this build has it and the GPU asked for is there and usable; the host
  * without a driver or any GPU, for a capability below 8.0, and for a GPU that this build has no code for. A `device` that does
- * not exist although other GPUs do, and a usable GPU that fails, are errors with AUTO too. ggm_get_info tells what was taken.
+ * not exist although other GPUs do, and a driver or GPU that fails, are errors with AUTO too. ggm_get_info tells what was taken.
  */
 enum { GGM_BACKEND_AUTO = 0, GGM_BACKEND_CUDA = 1, GGM_BACKEND_HOST = 2 };
 
@@ -301,7 +301,7 @@ typedef struct ggm_info {
  * May allocate and synchronise (create is not a call path); must not run inside a stream capture of the same thread.
  * Thread-safe. Errors: GGM_STATUS_BACKEND_UNAVAILABLE (CUDA asked of a host-only build), GGM_STATUS_UNSUPPORTED_DEVICE (no
  * driver, no such device, capability below 8.0, no code for it), GGM_STATUS_UNSUPPORTED (the family cannot run there),
- * GGM_STATUS_OUT_OF_MEMORY. Since 0.1. */
+ * GGM_STATUS_OUT_OF_MEMORY, GGM_STATUS_CUDA_ERROR (driver or GPU failed). Since 0.1. */
 GGM_API ggm_status_t ggm_create(const ggm_create_params_t* params, ggm_handle_t* handle);
 
 /* Frees a handle. NULL does nothing. Makes no CUDA call and does not wait: work already on a stream completes. The order of

@@ -113,11 +113,13 @@ ggm_status_t create_backend(const ggm_create_params_t& params, ggm_handle* handl
   const bool only_host = params.backend == GGM_BACKEND_HOST || is_host_family(params.kernel_family);
   if (only_host) return create_host(params, handle);
 #ifdef GGM_WITH_CUDA
+  const KeptError before;
   const FoundGpu gpu = gpu_of(params);
   const ggm_status_t status = create_cuda(gpu, params.kernel_family, handle);
   if (only_cuda || !host_takes_over(gpu, status)) return status;
   release_storage(handle);
   handle->log.line(GGM_LOG_PLAN, "create: host backend: %s", last_error());
+  before.put_back();
 #else
   if (only_cuda)
     return fail(GGM_STATUS_BACKEND_UNAVAILABLE,

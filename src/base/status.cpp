@@ -2,24 +2,27 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 namespace ggm {
 namespace {
 
-constexpr std::size_t kTextBytes = 2048;
-thread_local char text[kTextBytes] = "";
+thread_local char text[kErrorTextBytes] = "";
 
 }  // namespace
 
 ggm_status_t fail(ggm_status_t status, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(text, kTextBytes, format, arguments);
+  std::vsnprintf(text, kErrorTextBytes, format, arguments);
   va_end(arguments);
   return status;
 }
 
 const char* last_error() { return text; }
+
+KeptError::KeptError() { std::memcpy(text_, text, std::strlen(text) + 1); }
+void KeptError::put_back() const { std::memcpy(text, text_, std::strlen(text_) + 1); }
 
 const char* status_name(ggm_status_t status) {
 #define GGM_NAME(name) \

@@ -15,6 +15,18 @@ ggm_status_t fail(ggm_status_t status, const char* format, ...) __attribute__((f
 // The thread's last text, "" at first.
 const char* last_error();
 
+inline constexpr std::size_t kErrorTextBytes = 2048;
+
+// The thread's text as it is now, to be put back after a failure that did not fail the call: a success leaves the text.
+class KeptError {
+ public:
+  KeptError();
+  void put_back() const;
+
+ private:
+  char text_[kErrorTextBytes];
+};
+
 const char* status_name(ggm_status_t status);
 
 // Returns from the enclosing function when `expression` is not GGM_STATUS_SUCCESS.

@@ -14,7 +14,8 @@ struct Attribute {
 };
 
 cudaError_t find(FoundGpu* gpu) {
-  // Without a driver, with one that is too old, or without a GPU this fails; libcuda is looked for at run time only.
+  // Without a driver, with one that is too old, or without a GPU this fails, and accept_gpu tells these errors from others;
+  // libcuda is looked for at run time only.
   if (const cudaError_t error = cudaGetDeviceCount(&gpu->count)) {
     gpu->count = 0;
     return error;

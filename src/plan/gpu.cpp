@@ -1,5 +1,8 @@
 #include "plan/gpu.h"
 
+#include <cstring>
+#include <initializer_list>
+
 #include "base/status.h"
 
 namespace ggm {
@@ -7,10 +10,20 @@ namespace {
 
 constexpr int kLeastCapability = 80;
 
+// The errors of a machine on which no GPU is to be had for this build. All others, such as a GPU that is busy, a driver that
+// does not start or memory that is short, are failures of one that is there.
+bool means_no_gpu(const char* failure) {
+  for (const char* name : {"cudaErrorNoDevice", "cudaErrorInsufficientDriver",  // no driver at all counts as an old one
+                           "cudaErrorStubLibrary", "cudaErrorSystemDriverMismatch", "cudaErrorCompatNotSupportedOnDevice"})
+    if (std::strcmp(failure, name) == 0) return true;
+  return false;
+}
+
 }  // namespace
 
 ggm_status_t accept_gpu(const FoundGpu& gpu, std::int32_t kernel_family, Device* device) {
-  if (gpu.failure[0] != 0) return fail(GGM_STATUS_UNSUPPORTED_DEVICE, "no usable CUDA device: %s", gpu.failure);
+  if (means_no_gpu(gpu.failure)) return fail(GGM_STATUS_UNSUPPORTED_DEVICE, "no usable CUDA device: %s", gpu.failure);
+  if (gpu.failure[0] != 0) return fail(GGM_STATUS_CUDA_ERROR, "looking for CUDA devices failed: %s", gpu.failure);
   if (gpu.count == 0) return fail(GGM_STATUS_UNSUPPORTED_DEVICE, "no usable CUDA device: the driver shows none");
   if (!gpu.exists()) return fail(GGM_STATUS_UNSUPPORTED_DEVICE, "device = %d; the driver shows %d", gpu.ordinal, gpu.count);
   if (gpu.capability < kLeastCapability)

@@ -110,6 +110,14 @@ TEST_CASE("last error: its own text in every thread", "[host]") {
   CHECK(std::string(last_error()) == "tokens = -3; must be at least 0");
 }
 
+TEST_CASE("last error: a failure that a call gets over can be taken back", "[host]") {
+  (void)fail(GGM_STATUS_INVALID_VALUE, "first");
+  const KeptError before;
+  (void)fail(GGM_STATUS_OVERFLOW, "a longer second text");
+  before.put_back();
+  CHECK(std::string(last_error()) == "first");
+}
+
 TEST_CASE("log: only lines at or below the level reach the callback", "[host]") {
   std::vector<std::string> lines;
   const auto callback = [](void* user, std::int32_t, const char* text) {

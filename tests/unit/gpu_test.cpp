@@ -2,6 +2,7 @@
 #include "plan/gpu.h"
 
 #include <string>
+#include <thread>
 
 #include "base/status.h"
 #include "support/backend.h"
@@ -26,6 +27,15 @@ ggm_status_t status_of(const FoundGpu& found, std::int32_t family = GGM_KERNELS_
   return accept_gpu(found, family, &device);
 }
 
+constexpr const char* kNoGpu[] = {"cudaErrorNoDevice", "cudaErrorInsufficientDriver", "cudaErrorStubLibrary",
+                                  "cudaErrorSystemDriverMismatch", "cudaErrorCompatNotSupportedOnDevice"};
+
+FoundGpu failing(int count, const char* failure) {
+  FoundGpu found = gpu(count, 0, 0);
+  found.failure = failure;
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("gpu: a card of capability 8.0 or more becomes the device of the plan", "[host]") {
@@ -47,22 +57,34 @@ TEST_CASE("gpu: each reason for a refusal is named", "[host]") {
     INFO(last_error());
     CHECK(std::string(last_error()).find(word) != std::string::npos);
   };
-  FoundGpu no_driver = gpu(0, 0, 0);
-  no_driver.failure = "cudaErrorInsufficientDriver";
-  refused(no_driver, "cudaErrorInsufficientDriver");
+  for (const char* name : kNoGpu) refused(failing(0, name), name);
   refused(gpu(0, 0, 0), "none");
   refused(gpu(2, 7, 0), "7");
   refused(gpu(1, 0, 75), "7.5");
   CHECK(status_of(gpu(1, 0, 90), GGM_KERNELS_HOST_AVX2) == GGM_STATUS_UNSUPPORTED);
 }
 
+TEST_CASE("gpu: a driver or GPU that fails is an error, with AUTO too", "[host]") {
+  for (const char* name : {"cudaErrorInitializationError", "cudaErrorMemoryAllocation", "cudaErrorDevicesUnavailable",
+                           "cudaErrorSystemNotReady", "cudaErrorUnknown"})
+    for (const int count : {0, 1}) {  // of the count, and of the card's properties
+      const FoundGpu found = failing(count, name);
+      INFO(name << ", " << count);
+      CHECK(status_of(found) == GGM_STATUS_CUDA_ERROR);
+      CHECK(std::string(last_error()).find(name) != std::string::npos);
+      CHECK_FALSE(host_takes_over(found, status_of(found)));
+    }
+}
+
 TEST_CASE("gpu: AUTO takes the host where no GPU can be used, and nowhere else", "[host]") {
   const auto taken = [](const FoundGpu& found) { return host_takes_over(found, status_of(found)); };
-  FoundGpu no_driver = gpu(0, 0, 0);
-  no_driver.failure = "cudaErrorNoDevice";
-  CHECK(taken(no_driver));
-  no_driver.ordinal = 7;
-  CHECK(taken(no_driver));
+  for (const char* name : kNoGpu) {
+    FoundGpu found = failing(0, name);
+    INFO(name);
+    CHECK(taken(found));
+    found.ordinal = 7;
+    CHECK(taken(found));
+  }
   CHECK(taken(gpu(0, 0, 0)));
   CHECK(taken(gpu(2, 1, 75)));
   CHECK_FALSE(taken(gpu(2, 0, 90)));
@@ -88,4 +110,23 @@ TEST_CASE("gpu: AUTO makes a host handle where there is no GPU, whatever the dev
     CHECK(info.device == 0);
     GGM_REQUIRE_OK(ggm_destroy(handle));
   }
+}
+
+TEST_CASE("gpu: AUTO that makes a host handle leaves the last error as it was", "[host]") {
+  if (ggm_test::gpu().present) return;
+  const auto text_after_create = [] {
+    ggm_handle_t handle = nullptr;
+    if (ggm_create(nullptr, &handle) != GGM_STATUS_SUCCESS) return std::string("create failed");
+    ggm_destroy(handle);
+    return std::string(ggm_last_error());
+  };
+  // In a thread of its own: no call has failed there yet.
+  std::string in_new_thread = "unset", after_failure;
+  std::thread([&] {
+    in_new_thread = text_after_create();
+    (void)fail(GGM_STATUS_INVALID_VALUE, "an earlier failure");
+    after_failure = text_after_create();
+  }).join();
+  CHECK(in_new_thread.empty());
+  CHECK(after_failure == "an earlier failure");
 }
