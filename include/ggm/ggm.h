@@ -238,7 +238,8 @@ typedef struct ggm_handle* ggm_handle_t;
 
 /* Which implementation a handle uses. AUTO: CUDA when this build has it and the GPU asked for is there and usable; the host
  * without a driver or any GPU, for a capability below 8.0, and for a GPU that this build has no code for. A `device` that does
- * not exist although other GPUs do, and a driver or GPU that fails, are errors with AUTO too. ggm_get_info tells what was taken.
+ * not exist although other GPUs do, and a driver or GPU that fails, are errors with AUTO too. ggm_get_info tells what was
+ * taken.
  */
 enum { GGM_BACKEND_AUTO = 0, GGM_BACKEND_CUDA = 1, GGM_BACKEND_HOST = 2 };
 
