@@ -38,9 +38,13 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
   return regions;
 }
 
+// Elements that a scaled row of dy is padded to: 16 bytes, so that every row is aligned for the fast loaders.
+constexpr std::int64_t kScaledRowMultiple = 8;
+
 // Whether the rows of dy are scaled in a pass of their own before the weight gradient: that costs less than scaling them again
-// in every tile. Not with the ordered combine, whose callers want no tensor of a row for each assignment, and not for float32,
-// whose products are slower than that anyway.
+// in every tile. Not with the ordered combine, whose callers want no tensor of a row for each assignment; nor for dy in sorted
+// rows, whose caller has such a tensor and would pay for a second one; nor for float32, whose products are slower than that
+// anyway.
 bool scales_dy_before(const MoeProblem& problem, const Device& device) {
   return device.backend == BackendKind::cuda && is_16bit(problem.x_type) && problem.combine != GGM_COMBINE_ORDERED &&
          !problem.output_grouped && problem.routing_weight_type != Type::none;
@@ -105,7 +109,8 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
     }
     plan->d_weight_table = book_groups(problem.routing.experts, device, &ledger);
     if (scales_dy_before(problem, device)) {
-      const Checked elements = Checked(problem.routing.max_rows) * Checked(problem.out_features);
+      plan->scaled_dy_ld = ceil_div(problem.out_features, kScaledRowMultiple) * kScaledRowMultiple;
+      const Checked elements = Checked(problem.routing.max_rows) * Checked(plan->scaled_dy_ld);
       const std::int64_t element_bytes = bytes_of(problem.dy_type);
       const Checked bytes = elements * Checked(element_bytes);
       const bool shares = !bytes.overflow && bytes.value <= plan->products.bytes;

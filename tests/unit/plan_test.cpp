@@ -235,6 +235,19 @@ TEST_CASE("workspace: the forward never holds rows of K, and grouped output need
   CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227})).workspace_bytes < 64 * p.tokens * p.top_k + (1 << 20));
 }
 
+TEST_CASE("workspace: the scaled rows of dy begin at whole chunks of 16 bytes", "[host]") {
+  for (const std::int64_t out_features : {1, 8, 100, 2048, 2051}) {
+    INFO("out_features " << out_features);
+    ggm_moe_problem_t p = moe(300);
+    p.out_features = out_features;
+    const auto plan = plan_moe<MoeBackwardPlan>(MoeKind::backward, p, card({90, 227}));
+    CHECK(plan.scaled_dy_ld % 8 == 0);
+    CHECK(plan.scaled_dy_ld >= out_features);
+    CHECK(plan.scaled_dy_ld < out_features + 8);
+    CHECK(plan.scaled_dy.bytes == p.tokens * p.top_k * plan.scaled_dy_ld * 2);
+  }
+}
+
 TEST_CASE("workspace: a size beyond 64 bits is an overflow, not a wrap", "[host]") {
   ggm_moe_problem_t p = moe(GGM_MAX_ROWS / 8, GGM_TYPE_FLOAT32);
   p.in_features = 1;

@@ -91,7 +91,9 @@ ggm_status_t run_dx(const Backward& b) {
   return wants_dots ? finish_routing_weights(b) : GGM_STATUS_SUCCESS;
 }
 
-// The rows w dy in sorted order, each rounded to the type of dy; rows that no assignment has are zero.
+// The rows w dy in sorted order, each rounded to the type of dy. Rows that no assignment has stay as they are, and so does the
+// padding of a row: the product leaves rows with a negative row_token out (GemmCall::row_valid) and reads no column behind
+// out_features.
 ggm_status_t scale_dy(const Backward& b) {
   const MoeProblem& problem = b.problem;
   CopyRows copy{};
@@ -101,9 +103,10 @@ ggm_status_t scale_dy(const Backward& b) {
   copy.rows = problem.routing.max_rows;
   copy.features = problem.out_features;
   copy.in_ld = b.dy.ld;
-  copy.out_ld = problem.out_features;
+  copy.out_ld = b.plan.scaled_dy_ld;
   copy.source = b.rows.row_token;
   copy.weight = b.rows.row_weight;
+  copy.keep_unused = true;
   return copy_rows(copy, b.launch);
 }
 
@@ -117,7 +120,7 @@ ggm_status_t run_d_weight(const Backward& b) {
   const bool scaled_before = b.plan.scaled_dy.bytes > 0;
   if (scaled_before) GGM_TRY(scale_dy(b));
   const RowOperand dy =
-      scaled_before ? RowOperand{b.plan.scaled_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true} : b.dy;
+      scaled_before ? RowOperand{b.plan.scaled_dy.at<void>(b.workspace), b.plan.scaled_dy_ld, problem.dy_type, true} : b.dy;
   const RowOperand& first = dy_first ? dy : b.x;
   const RowOperand& second = dy_first ? b.x : dy;
   const TablePointers table = table_pointers(b.plan.d_weight_table, b.workspace);
