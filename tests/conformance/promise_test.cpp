@@ -164,6 +164,9 @@ void fused_equals_unfused(bool cuda, Index tokens, LayerSpec spec) {
           Layer other(handle, spec, first_tokens(tokens));
           other.backward();
           CHECK((other.dx().all_bits() == want.dx));
+          // Two-step scales dy beforehand, ordered in the product.
+          CHECK((other.d_weight().all_bits() == want.d_weight));
+          CHECK((other.d_routing_weights().all_bits() == want.d_routing_weights));
           other.forward();
           CHECK((other.y().all_bits() == want.y));
         }
