@@ -84,11 +84,16 @@ def device():
     return {"device": name, "driver": driver, "compute_capability": capability}
 
 
+def without_commit(build_info):
+    """source_id says which files were built. The commit would be that of the folder they were built in, which may be a copy."""
+    return re.sub(r" commit [^,]*,", "", build_info)
+
+
 def library(build):
     import ctypes
     lib = ctypes.CDLL(str(next((build / "src").glob("libggm.so"))))
     lib.ggm_build_info.restype = ctypes.c_char_p
-    return lib.ggm_build_info().decode()
+    return without_commit(lib.ggm_build_info().decode())
 
 
 # ---- tests by CTest ----------------------------------------------------------------------------------------------------
@@ -237,7 +242,7 @@ def parse():
     parser.add_argument("--only", default="tests,jit,sanitizers", help="stages to run; a record wants all")
     parser.add_argument("--add", action="store_true", help="add these stages to the record of the same sources and device in --output")
     parser.add_argument("--join", nargs="+", type=pathlib.Path, metavar="FILE",
-                        help="runs nothing: records of the same sources and device, of one stage or more each, become one")
+                        help="runs nothing: records of the same sources and device, which have each stage once together, become one")
     parser.add_argument("--manifest", type=pathlib.Path)
     parser.add_argument("--write-manifest", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -255,20 +260,39 @@ def earlier_stages(path, now):
     return before
 
 
+STAGES = {"tests": "tests", "jit": "ptx_jit", "sanitizers": "sanitizers"}  # the key that each has in a record
+
+
+def join(paths, now):
+    """One record out of those in `paths`, which must have every stage, and none twice."""
+    result, where, seconds = dict(now), {}, 0
+    for path in paths:
+        part = earlier_stages(path, now)
+        for stage, key in STAGES.items():
+            if key not in part:
+                continue
+            if stage in where:
+                raise Refused(f"the stage {stage} is in {where[stage]} and in {path}")
+            where[stage] = path
+        seconds += part["seconds"]
+        result.update(part)
+    missing = [stage for stage in STAGES if stage not in where]
+    if missing:
+        raise Refused(f"no file has the stage {', '.join(missing)}")
+    return {**result, "seconds": seconds}
+
+
 def record(arguments):
     manifest = check_manifest(arguments.manifest.read_text(encoding="utf-8")) if arguments.manifest else git_manifest()
     build = arguments.build.resolve()
     result = {**ids(manifest), **device(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "library": library(build)}
-    seconds = 0
     stages = [] if arguments.join else arguments.only.split(",")
     if arguments.add:
         result = earlier_stages(arguments.output, result)
-        seconds = result["seconds"]
-    for path in arguments.join or ():
-        part = earlier_stages(path, result)
-        seconds += part["seconds"]
-        result = {**result, **part}
+    if arguments.join:
+        result = join(arguments.join, result)
+    seconds = result.get("seconds", 0)
     say(f"{result['device']}, source {result['source_id']}, tests {result['tests_id']}, {result['library']}")
     if "tests" in stages:
         result.update(tests_stage(build, arguments.jobs))
