@@ -17,6 +17,15 @@ std::string device_name() {
   return properties.name;
 }
 
+// ggm_build_info() without the commit: source_id says what was measured, and the folder of the build may be a copy that has
+// commits of its own.
+std::string build() {
+  std::string text = ggm_build_info();
+  const std::size_t begin = text.find(" commit ");
+  if (begin != std::string::npos) text.erase(begin, text.find(',', begin) + 1 - begin);
+  return text;
+}
+
 // What the numbers depend on besides the sources and the card, as further JSON fields.
 std::string environment_fields(const Cublas& cublas, const std::string& command) {
   int driver = 0, runtime = 0;
@@ -25,8 +34,8 @@ std::string environment_fields(const Cublas& cublas, const std::string& command)
   std::string escaped;
   for (char c : command) escaped += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
   return ", \"driver_cuda\": " + std::to_string(driver) + ", \"runtime_cuda\": " + std::to_string(runtime) +
-         ", \"cublas\": " + std::to_string(cublas.version()) + ", \"library\": \"" + ggm_build_info() + "\", \"command\": \"" +
-         escaped + "\"";
+         ", \"cublas\": " + std::to_string(cublas.version()) + ", \"library\": \"" + build() + "\", \"command\": \"" + escaped +
+         "\"";
 }
 
 // The options as given, without the paths of this machine.
@@ -85,7 +94,7 @@ int run(const Options& options, const std::string& command) {
   const auto cells = select_cells(options.peers, options.selection);
   if (options.list) return list_cells(cells);
   const std::string device = device_name();
-  std::printf("%s, %s\n", device.c_str(), ggm_build_info());
+  std::printf("%s, %s\n", device.c_str(), build().c_str());
   Machine machine;
   check(cudaStreamCreateWithFlags(&machine.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
