@@ -28,7 +28,7 @@ def main():
     parser.add_argument("readme", type=pathlib.Path)
     parser.add_argument("--cc", required=True)
     parser.add_argument("--include", type=pathlib.Path, required=True)
-    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--library", dest="shared", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
 
     code, end = block(arguments.readme.read_text(encoding="utf-8"), "c")
@@ -37,7 +37,7 @@ def main():
     if lines > LINES:
         sys.exit(f"the example has {lines} lines; {LINES} are promised")
 
-    library = arguments.library.resolve()
+    library = arguments.shared.resolve()
     with tempfile.TemporaryDirectory() as folder:
         source, program = pathlib.Path(folder, "example.c"), pathlib.Path(folder, "example")
         source.write_text(code, encoding="utf-8")
