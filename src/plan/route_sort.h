@@ -6,6 +6,7 @@
 // items. Assignments without a local expert are left out by the first pass.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/checked.h"
@@ -13,15 +14,15 @@
 
 namespace ggm {
 
-inline constexpr int kSortThreads = 512;  // of a block
+inline constexpr int kSortThreads = 1024;  // of a block
 inline constexpr int kSortWarps = kSortThreads / 32;
-inline constexpr int kSortItems = 8;                         // of a thread in one tile
+inline constexpr int kSortItems = 4;                         // of a thread in one tile
 inline constexpr int kSortTile = kSortThreads * kSortItems;  // ranked at once by a block; its counts fit 16 bits
-inline constexpr int kDigitBits = 10;                        // widest digit: two counters a thread
+inline constexpr int kLeastDigitBits = 3;                    // the counts of a warp are scanned by fours of pairs
+inline constexpr int kDigitBits = 10;                        // widest digit: one value a thread
 inline constexpr int kDigitBins = 1 << kDigitBits;
 inline constexpr int kMaxPasses = 2;
-inline constexpr int kSortBlocksPerMultiprocessor = 2;  // that fit, and run in long sorts without sm_limit
-static_assert(kDigitBins == 2 * kSortThreads, "each thread scans two digits");
+static_assert(kDigitBins == kSortThreads, "each thread scans one value of a digit");
 static_assert(kMaxPasses * kDigitBits >= 16, "two digits must hold any of the 65,536 experts");
 static_assert(kSortTile < 1 << 16, "the counters of a tile have 16 bits");
 
@@ -42,24 +43,24 @@ struct DigitPlan {
 
 // One digit for up to 1,024 experts, else two of about the same width.
 constexpr DigitPlan digit_plan(std::int64_t experts) {
-  int bits = 1;
+  int bits = kLeastDigitBits;
   while (experts > std::int64_t{1} << bits) ++bits;
   if (bits <= kDigitBits) return {1, {{0, bits}, {}}};
   const int low = (bits + 1) / 2;
   return {2, {{0, low}, {low, bits - low}}};
 }
 
+// Two 16-bit counters an entry, a row of entries for each warp. The entry more spreads a column over the banks of shared
+// memory.
+constexpr GGM_HD int count_entries(Digit digit) { return digit.bins() / 2 + 1; }
+constexpr std::size_t sort_shared_bytes(Digit digit) {
+  return sizeof(std::uint32_t) * kSortWarps * static_cast<std::size_t>(count_entries(digit));
+}
+inline constexpr std::size_t kMostSortSharedBytes = sort_shared_bytes({0, kDigitBits});
+
 // Small problems are one launch of one block: one tile, one digit, no scratch.
 constexpr bool sort_in_one_block(std::int64_t assignments, std::int64_t experts) {
   return assignments <= kSortTile && digit_plan(experts).passes == 1;
-}
-
-// Blocks of a pass at most. Each reads the counts of all, so one a multiprocessor is the faster until chunks are long.
-// NOTE: the hardware spreads blocks over all multiprocessors before it doubles up, so a limited call never doubles.
-constexpr std::int64_t most_sort_blocks(std::int64_t items, int multiprocessors, bool limited) {
-  constexpr std::int64_t kLongChunk = 16;  // tiles
-  const std::int64_t doubled = std::int64_t{multiprocessors} * kSortBlocksPerMultiprocessor;
-  return !limited && items >= doubled * kLongChunk * kSortTile ? doubled : multiprocessors;
 }
 
 struct SortGrid {
@@ -67,10 +68,10 @@ struct SortGrid {
   std::int64_t chunk;  // items of a block
 };
 
-// Chunks of whole tiles, the longest as short as possible, in the fewest blocks.
-constexpr SortGrid sort_grid(std::int64_t items, int multiprocessors, bool limited) {
+// Chunks of whole tiles, the longest as short as possible, in the fewest blocks; one block a multiprocessor at most.
+constexpr SortGrid sort_grid(std::int64_t items, int multiprocessors) {
   const std::int64_t tiles = max64(1, ceil_div(items, kSortTile));
-  const std::int64_t tiles_per_block = ceil_div(tiles, most_sort_blocks(items, multiprocessors, limited));
+  const std::int64_t tiles_per_block = ceil_div(tiles, multiprocessors);
   return {static_cast<int>(ceil_div(tiles, tiles_per_block)), tiles_per_block * kSortTile};
 }
 
@@ -79,10 +80,12 @@ constexpr GGM_HD std::int64_t chunk_begin(std::int64_t chunk, std::int64_t items
   return begin < items ? begin : items;
 }
 
-// A tile of `count` items: each warp has a run of rounds * 32 of them and takes 32 at a time, so that warps, then rounds, then
-// lanes are in ascending order. A short tile has fewer rounds, not fewer warps.
-constexpr GGM_HD int tile_rounds(int count) { return (count + kSortThreads - 1) / kSortThreads; }
+// A tile has `rounds` items a thread: each warp has a run of rounds * 32 of them and takes 32 at a time, so that warps, then
+// rounds, then lanes are in ascending order. A small problem has fewer rounds, not fewer warps.
 constexpr GGM_HD int tile_item(int thread, int round, int rounds) { return (thread / 32 * rounds + round) * 32 + thread % 32; }
+inline constexpr int kShortRounds = 2;
+static_assert(kShortRounds <= kSortItems, "a short tile is a tile");
+constexpr bool short_tile(std::int64_t assignments) { return assignments <= kShortRounds * kSortThreads; }
 
 // Scratch in elements. Depends on the device, not on sm_limit, and grows with the assignments.
 struct SortScratch {
@@ -98,7 +101,7 @@ constexpr SortScratch sort_scratch(std::int64_t assignments, std::int64_t max_ro
   const DigitPlan plan = digit_plan(experts);
   // NOTE: the bound, which grows with the assignments; the blocks of sort_grid are fewer and do not.
   const std::int64_t tiles = max64(1, ceil_div(assignments, kSortTile));
-  const std::int64_t blocks = min64(tiles, most_sort_blocks(assignments, multiprocessors, false));
+  const std::int64_t blocks = min64(tiles, multiprocessors);
   scratch.digit_counts = blocks * plan.digit[0].bins();  // the low digit is never the narrower
   if (plan.passes == 1) return scratch;
   scratch.pairs = assignments;

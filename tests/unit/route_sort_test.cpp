@@ -25,7 +25,7 @@ std::vector<std::vector<Item>> chunks_of(const std::vector<Item>& items, const S
     std::vector<Item> chunk;
     const std::int64_t end = chunk_begin(grid.chunk, count, block + 1);
     for (std::int64_t tile = chunk_begin(grid.chunk, count, block); tile < end; tile += kSortTile) {
-      const int in_tile = static_cast<int>(min64(end - tile, kSortTile)), rounds = tile_rounds(in_tile);
+      const int in_tile = static_cast<int>(min64(end - tile, kSortTile)), rounds = kSortItems;
       for (int warp = 0; warp < kSortWarps; ++warp)
         for (int round = 0; round < rounds; ++round)
           for (int lane = 0; lane < 32; ++lane) {
@@ -95,13 +95,13 @@ TEST_CASE("route sort: the digits together hold every expert, one digit up to 1,
     for (int pass = 0; pass < plan.passes; ++pass) {
       const Digit digit = plan.digit[pass];
       CHECK(digit.shift == bits);
-      CHECK(digit.bits >= 1);
+      CHECK(digit.bits >= kLeastDigitBits);
       CHECK(digit.bits <= kDigitBits);
       CHECK(digit.bits <= plan.digit[0].bits);  // the counts are booked for the first
       bits += digit.bits;
     }
     CHECK(experts <= std::int64_t{1} << bits);
-    if (experts > 2) CHECK(experts > std::int64_t{1} << (bits - 1));
+    if (bits > kLeastDigitBits) CHECK(experts > std::int64_t{1} << (bits - 1));
     for (const std::int64_t expert : {std::int64_t{0}, experts / 3, experts - 1}) {
       if (expert < 0) continue;
       std::uint32_t joined = 0;
@@ -113,36 +113,41 @@ TEST_CASE("route sort: the digits together hold every expert, one digit up to 1,
 }
 
 TEST_CASE("route sort: a tile's items are each taken once, warps, rounds and lanes ascending", "[host]") {
-  for (const int count : {1, 31, 32, 33, 511, 512, 513, 1000, 2048, 4095, 4096}) {
-    const int rounds = tile_rounds(count);
-    INFO("count " << count);
-    REQUIRE(rounds <= kSortItems);
+  for (const int rounds : {kShortRounds, kSortItems}) {
+    INFO("rounds " << rounds);
     int expected = 0;
     for (int warp = 0; warp < kSortWarps; ++warp)
       for (int round = 0; round < rounds; ++round)
         for (int lane = 0; lane < 32; ++lane)
           if (tile_item(warp * 32 + lane, round, rounds) != expected++) FAIL("item " << expected - 1 << " is out of order");
-    CHECK(expected >= count);
-    CHECK(expected - count < kSortThreads);
+    CHECK(expected == rounds * kSortThreads);
   }
-  CHECK(tile_rounds(0) == 0);
+  CHECK(short_tile(kShortRounds * kSortThreads));
+  CHECK_FALSE(short_tile(kShortRounds * kSortThreads + 1));
+  CHECK(kSortItems * kSortThreads == kSortTile);
+}
+
+TEST_CASE("route sort: the shared memory of the widest digit fits every GPU", "[host]") {
+  constexpr std::size_t kLeastOfAllGpus = 99 * 1024, kOtherArrays = 11 * 1024;
+  for (int bits = kLeastDigitBits; bits <= kDigitBits; ++bits) {
+    const Digit digit{0, bits};
+    CHECK(sort_shared_bytes(digit) >= sizeof(std::uint16_t) * kSortWarps * static_cast<std::size_t>(digit.bins()));
+    CHECK(sort_shared_bytes(digit) <= kMostSortSharedBytes);
+  }
+  CHECK(kMostSortSharedBytes + kOtherArrays <= kLeastOfAllGpus);
 }
 
 TEST_CASE("route sort: the chunks cover all items, no more blocks than allowed", "[host]") {
   for (const std::int64_t items : kCounts) {
     for (const int multiprocessors : {1, 2, 16, 131, 132}) {
-      for (const bool limited : {false, true}) {
-        const SortGrid grid = sort_grid(items, multiprocessors, limited);
-        INFO("items " << items << ", multiprocessors " << multiprocessors << ", limited " << limited);
-        const std::int64_t most = most_sort_blocks(items, multiprocessors, limited);
-        CHECK(most <= std::int64_t{multiprocessors} * (limited ? 1 : kSortBlocksPerMultiprocessor));
-        REQUIRE(grid.blocks >= 1);
-        REQUIRE(grid.blocks <= most);
-        CHECK(grid.chunk == max64(1, ceil_div(ceil_div(items, kSortTile), most)) * kSortTile);
-        CHECK(chunk_begin(grid.chunk, items, 0) == 0);
-        CHECK(chunk_begin(grid.chunk, items, grid.blocks) == items);
-        if (items > 0) CHECK(chunk_begin(grid.chunk, items, grid.blocks - 1) < items);
-      }
+      const SortGrid grid = sort_grid(items, multiprocessors);
+      INFO("items " << items << ", multiprocessors " << multiprocessors);
+      REQUIRE(grid.blocks >= 1);
+      REQUIRE(grid.blocks <= multiprocessors);
+      CHECK(grid.chunk == max64(1, ceil_div(ceil_div(items, kSortTile), multiprocessors)) * kSortTile);
+      CHECK(chunk_begin(grid.chunk, items, 0) == 0);
+      CHECK(chunk_begin(grid.chunk, items, grid.blocks) == items);
+      if (items > 0) CHECK(chunk_begin(grid.chunk, items, grid.blocks - 1) < items);
     }
   }
 }
@@ -153,7 +158,7 @@ TEST_CASE("route sort: digit after digit gives the order (expert, assignment) an
     for (const std::int64_t experts : {1, 7, 256, 257, 1024, 1025, 65536}) {
       for (const int multiprocessors : {1, 3, 132}) {
         const std::vector<Item> given = random_items(count, experts, seed++);
-        const SortGrid grid = sort_grid(count, multiprocessors, false);
+        const SortGrid grid = sort_grid(count, multiprocessors);
         const DigitPlan plan = digit_plan(experts);
         std::vector<Item> sorted = given;
         for (int pass = 0; pass < plan.passes; ++pass) sorted = sort_by_digit(sorted, grid, plan.digit[pass]);
@@ -191,7 +196,7 @@ TEST_CASE("route sort: scratch holds the counts of every grid, grows with the as
         // Any sm_limit gives a grid whose counts fit.
         for (const int limit : {1, 3, multiprocessors / 2, multiprocessors - 1, multiprocessors}) {
           if (limit <= 0 || limit > multiprocessors) continue;
-          const SortGrid grid = sort_grid(assignments, limit, limit < multiprocessors);
+          const SortGrid grid = sort_grid(assignments, limit);
           for (int pass = 0; pass < plan.passes; ++pass)
             CHECK(std::int64_t{grid.blocks} * plan.digit[pass].bins() <= scratch.digit_counts);
         }

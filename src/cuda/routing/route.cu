@@ -28,9 +28,7 @@ struct RowOutputs {
 
   // Group offsets from the starts of all digits, by one block.
   __device__ void set_offsets(const DigitStarts& starts) const {
-    const std::int64_t expert = 2 * threadIdx.x;
-    if (expert < experts) group_offsets[expert] = row_of(starts.start.x);
-    if (expert + 1 < experts) group_offsets[expert + 1] = row_of(starts.start.y);
+    if (threadIdx.x < experts) group_offsets[threadIdx.x] = row_of(starts.start);
     if (threadIdx.x == 0) group_offsets[experts] = row_of(starts.total);
   }
 
@@ -56,20 +54,23 @@ struct OneBlockParams {
   RowOutputs rows;
 };
 
-template <typename Source>
-__global__ void __launch_bounds__(kSortThreads) route_in_one_block(const OneBlockParams<Source> p) {
+template <typename Source, int rounds>
+__global__ void __launch_bounds__(kSortThreads, 1) route_in_one_block(const OneBlockParams<Source> p) {
   __shared__ TileShared shared;
-  Reader<Source> reader(p.source);
-  const int count = static_cast<int>(reader.items());
-  const int rounds = tile_rounds(count);
-  TileItems items;
-  reader.read(0, count, rounds, items);
-  rank_in_warp(items, rounds, p.digit, shared);
+  extern __shared__ std::uint32_t entries[];
+  const WarpCounts warp_counts(entries, p.digit);
+  Reader<Source, rounds> reader(p.source);
+  reader.fetch(0, static_cast<int>(reader.items()));
+  TileItems<rounds> items;
+  reader.take(items);
+  rank_in_warp(items, p.digit, warp_counts);
   __syncthreads();
-  const DigitStarts starts = scan_digits(scan_warps(p.digit, shared), shared);
-  set_first(starts.start, shared);
+  scan_warps(p.digit, warp_counts, shared);
   __syncthreads();
-  place_items(items, rounds, p.digit, shared, p.rows);
+  const DigitStarts starts = scan_digits(tile_total(p.digit, shared), shared);
+  shared.first[threadIdx.x] = starts.start;
+  __syncthreads();
+  place_items(items, p.digit, warp_counts, shared, p.rows);
   p.rows.set_offsets(starts);
   p.rows.finish(starts.total);
   reader.report();
@@ -98,39 +99,39 @@ __device__ int items_of_tile(std::uint32_t tile, const Range& range) {
 
 // How many items of each digit the block's chunk has.
 template <typename Source>
-__global__ void __launch_bounds__(kSortThreads, kSortBlocksPerMultiprocessor) count_digits(const PassParams<Source> p) {
+__global__ void __launch_bounds__(kSortThreads) count_digits(const PassParams<Source> p) {
   __shared__ std::uint32_t counts[kDigitBins];
-  for (int bin = threadIdx.x; bin < p.digit.bins(); bin += kSortThreads) counts[bin] = 0;
+  counts[threadIdx.x] = 0;
   __syncthreads();
-  Reader<Source> reader(p.source);
+  Reader<Source, kSortItems> reader(p.source);
   const Range range = chunk_of_block(p.chunk, reader.items());
+#pragma unroll 1
   for (std::uint32_t tile = range.begin; tile < range.end; tile += kSortTile) {
-    const int count = items_of_tile(tile, range);
-    TileItems items;
-    reader.read(tile, count, tile_rounds(count), items);
+    reader.fetch(tile, items_of_tile(tile, range));
+    TileItems<kSortItems> items;
+    reader.take(items);
 #pragma unroll
     for (int i = 0; i < kSortItems; ++i)
       if (items.key[i] >= 0) atomicAdd(&counts[p.digit.of(items.key[i])], 1u);
   }
   reader.report();
   __syncthreads();
-  std::uint32_t* out = p.counts + std::int64_t{blockIdx.x} * p.digit.bins();
-  for (int bin = threadIdx.x; bin < p.digit.bins(); bin += kSortThreads) out[bin] = counts[bin];
+  const int bins = p.digit.bins();
+  if (threadIdx.x < bins) p.counts[std::int64_t{blockIdx.x} * bins + threadIdx.x] = counts[threadIdx.x];
 }
 
-// Adds up the counts of all blocks. Gives the starts of this thread's two digits, and in *next where this block's own items of
-// them go: behind those of the blocks before. The blocks are divided among groups of threads, so that few digits still keep
-// many loads in flight; integer sums do not depend on the order of the additions.
-__device__ DigitStarts add_counts(const std::uint32_t* counts, Digit digit, TileShared& shared, uint2* next) {
-  const int thread = threadIdx.x;
+// Adds up the counts of all blocks. Gives the start of this thread's digit, and in *next where this block's own items of it go:
+// behind those of the blocks before. The blocks are divided among groups of threads, so that few digits still keep many loads
+// in flight; integer sums do not depend on the order of the additions.
+__device__ DigitStarts add_counts(const std::uint32_t* counts, Digit digit, TileShared& shared, std::uint32_t* next) {
+  const int thread = static_cast<int>(threadIdx.x);
   std::uint32_t* all = shared.first;
-  set_first(make_uint2(0, 0), shared);
-  shared.before[2 * thread] = shared.before[2 * thread + 1] = 0;
+  all[thread] = shared.before[thread] = 0;
   __syncthreads();
-  const int pairs = digit.bins() / 2, pair = thread % pairs, blocks = static_cast<int>(gridDim.x);
-  const int groups = kSortThreads / pairs, group = thread / pairs;
+  const int pairs = digit.bins() / 2, pair = thread & (pairs - 1), blocks = static_cast<int>(gridDim.x);
+  const int groups = kSortThreads >> (digit.bits - 1), group = thread >> (digit.bits - 1);
   uint2 sum = make_uint2(0, 0), sum_before = make_uint2(0, 0);
-#pragma unroll 8
+#pragma unroll 4
   for (int block = group; block < blocks; block += groups) {
     const uint2 c = reinterpret_cast<const uint2*>(counts)[std::int64_t{block} * pairs + pair];
     const bool earlier = block < static_cast<int>(blockIdx.x);
@@ -139,34 +140,45 @@ __device__ DigitStarts add_counts(const std::uint32_t* counts, Digit digit, Tile
     sum_before.x += earlier ? c.x : 0u;
     sum_before.y += earlier ? c.y : 0u;
   }
-  atomicAdd(&all[2 * pair], sum.x);
-  atomicAdd(&all[2 * pair + 1], sum.y);
-  atomicAdd(&shared.before[2 * pair], sum_before.x);
-  atomicAdd(&shared.before[2 * pair + 1], sum_before.y);
+  if (group < blocks) {
+    atomicAdd(&all[2 * pair], sum.x);
+    atomicAdd(&all[2 * pair + 1], sum.y);
+    atomicAdd(&shared.before[2 * pair], sum_before.x);
+    atomicAdd(&shared.before[2 * pair + 1], sum_before.y);
+  }
   __syncthreads();
-  const DigitStarts starts = scan_digits(make_uint2(all[2 * thread], all[2 * thread + 1]), shared);
-  *next = make_uint2(starts.start.x + shared.before[2 * thread], starts.start.y + shared.before[2 * thread + 1]);
+  const DigitStarts starts = scan_digits(all[thread], shared);
+  *next = starts.start + shared.before[thread];
   return starts;
 }
 
-// Moves the items of the block's chunk into the sink, tile by tile; `next` of this thread's two digits goes along.
+// Moves the items of the block's chunk into the sink, tile by tile. The ids of a tile are fetched before they are needed: those
+// of the first under the counts of all blocks, the others under the tile before.
 template <typename Source, typename Sink>
-__device__ void move_items(const PassParams<Source>& p, uint2 next, TileShared& shared, const Sink& sink) {
-  Reader<Source> reader(p.source);
+__device__ DigitStarts move_items(const PassParams<Source>& p, TileShared& shared, const Sink& sink) {
+  extern __shared__ std::uint32_t entries[];
+  const WarpCounts warp_counts(entries, p.digit);
+  Reader<Source, kSortItems> reader(p.source);
   const Range range = chunk_of_block(p.chunk, reader.items());
-  for (std::uint32_t tile = range.begin; tile < range.end; tile += kSortTile) {
-    const int count = items_of_tile(tile, range);
-    const int rounds = tile_rounds(count);
-    TileItems items;
-    reader.read(tile, count, rounds, items);
-    rank_in_warp(items, rounds, p.digit, shared);
+  std::uint32_t tile = range.begin;
+  if (tile < range.end) reader.fetch(tile, items_of_tile(tile, range));
+  std::uint32_t next;
+  const DigitStarts starts = add_counts(p.counts, p.digit, shared, &next);
+#pragma unroll 1
+  while (tile < range.end) {
+    TileItems<kSortItems> items;
+    reader.take(items);
+    tile += kSortTile;
+    if (tile < range.end) reader.fetch(tile, items_of_tile(tile, range));
+    rank_in_warp(items, p.digit, warp_counts);
+    __syncthreads();  // also: the last tile has been placed
+    shared.first[threadIdx.x] = next;
+    scan_warps(p.digit, warp_counts, shared);
     __syncthreads();
-    const uint2 counts = scan_warps(p.digit, shared);
-    set_first(next, shared);
-    next = make_uint2(next.x + counts.x, next.y + counts.y);
-    __syncthreads();
-    place_items(items, rounds, p.digit, shared, sink);
+    next += tile_total(p.digit, shared);
+    place_items(items, p.digit, warp_counts, shared, sink);
   }
+  return starts;
 }
 
 template <typename Source>
@@ -177,11 +189,9 @@ struct RowPassParams {
 
 // Last digit: straight into the routing arrays.
 template <typename Source>
-__global__ void __launch_bounds__(kSortThreads, kSortBlocksPerMultiprocessor) move_to_rows(const RowPassParams<Source> p) {
+__global__ void __launch_bounds__(kSortThreads, 1) move_to_rows(const RowPassParams<Source> p) {
   __shared__ TileShared shared;
-  uint2 next;
-  const DigitStarts starts = add_counts(p.pass.counts, p.pass.digit, shared, &next);
-  move_items(p.pass, next, shared, p.rows);
+  const DigitStarts starts = move_items(p.pass, shared, p.rows);
   if (blockIdx.x == 0 && p.rows.sorted_keys == nullptr) p.rows.set_offsets(starts);
   p.rows.finish(starts.total);
 }
@@ -205,11 +215,9 @@ struct PairPassParams {
 
 // First of two digits.
 template <typename Source>
-__global__ void __launch_bounds__(kSortThreads, kSortBlocksPerMultiprocessor) move_to_pairs(const PairPassParams<Source> p) {
+__global__ void __launch_bounds__(kSortThreads, 1) move_to_pairs(const PairPassParams<Source> p) {
   __shared__ TileShared shared;
-  uint2 next;
-  const DigitStarts starts = add_counts(p.pass.counts, p.pass.digit, shared, &next);
-  move_items(p.pass, next, shared, p.sink);
+  const DigitStarts starts = move_items(p.pass, shared, p.sink);
   if (blockIdx.x == 0 && threadIdx.x == 0) *p.local_count = starts.total;
 }
 
@@ -242,7 +250,8 @@ ggm_status_t sort_in_one_digit(const PassParams<IdSource<Id>>& pass, int blocks,
   GGM_TRY(launch_kernel("count_digits", count_digits<IdSource<Id>>, blocks, kSortThreads, 0, launch, pass));
   RowPassParams<IdSource<Id>> params{pass, rows};
   params.pass.source.faults = nullptr;  // counted once
-  return launch_kernel("move_to_rows", move_to_rows<IdSource<Id>>, blocks, kSortThreads, 0, launch, params);
+  return launch_kernel("move_to_rows", move_to_rows<IdSource<Id>>, blocks, kSortThreads, sort_shared_bytes(pass.digit), launch,
+                       params);
 }
 
 template <typename Id>
@@ -253,13 +262,14 @@ ggm_status_t sort_in_two_digits(const PassParams<IdSource<Id>>& low, Digit high,
   std::uint32_t* local_count = scratch.local_count.at<std::uint32_t>(workspace);
   PairPassParams<IdSource<Id>> move{low, {pairs, rows.assignment_row}, local_count};
   move.pass.source.faults = nullptr;  // counted once
-  GGM_TRY(launch_kernel("move_to_pairs", move_to_pairs<IdSource<Id>>, blocks, kSortThreads, 0, launch, move));
+  GGM_TRY(launch_kernel("move_to_pairs", move_to_pairs<IdSource<Id>>, blocks, kSortThreads, sort_shared_bytes(low.digit),
+                        launch, move));
 
   const PassParams<PairSource> pass{{pairs, local_count}, high, low.chunk, low.counts};
   GGM_TRY(launch_kernel("count_digits", count_digits<PairSource>, blocks, kSortThreads, 0, launch, pass));
   rows.sorted_keys = scratch.sorted_keys.at<std::uint32_t>(workspace);
   const RowPassParams<PairSource> last{pass, rows};
-  GGM_TRY(launch_kernel("move_to_rows", move_to_rows<PairSource>, blocks, kSortThreads, 0, launch, last));
+  GGM_TRY(launch_kernel("move_to_rows", move_to_rows<PairSource>, blocks, kSortThreads, sort_shared_bytes(high), launch, last));
 
   const FindParams find{rows.sorted_keys, local_count, rows.group_offsets, rows.experts, rows.max_rows};
   return launch_kernel("find_offsets", find_offsets, grid_size(launch, rows.experts + 1, kThreads), kThreads, 0, launch, find);
@@ -271,10 +281,13 @@ ggm_status_t sort_ids(const IdSource<Id>& source, const RouteScratch& scratch, v
                       const Launch& launch) {
   const DigitPlan plan = digit_plan(source.experts);
   if (sort_in_one_block(source.assignments, source.experts)) {
-    const OneBlockParams<IdSource<Id>> params{source, plan.digit[0], rows};
-    return launch_kernel("route_in_one_block", route_in_one_block<IdSource<Id>>, 1, kSortThreads, 0, launch, params);
+    using Source = IdSource<Id>;
+    const OneBlockParams<Source> params{source, plan.digit[0], rows};
+    const auto kernel =
+        short_tile(source.assignments) ? route_in_one_block<Source, kShortRounds> : route_in_one_block<Source, kSortItems>;
+    return launch_kernel("route_in_one_block", kernel, 1, kSortThreads, sort_shared_bytes(params.digit), launch, params);
   }
-  const SortGrid grid = sort_grid(source.assignments, launch.multiprocessors, launch.limited);
+  const SortGrid grid = sort_grid(source.assignments, launch.multiprocessors);
   const PassParams<IdSource<Id>> pass{source, plan.digit[0], grid.chunk, scratch.digit_counts.at<std::uint32_t>(workspace)};
   if (plan.passes == 1) return sort_in_one_digit(pass, grid.blocks, rows, launch);
   return sort_in_two_digits(pass, plan.digit[1], grid.blocks, scratch, workspace, rows, launch);
@@ -302,13 +315,23 @@ ggm_status_t route_ids(const RouteProblem& problem, const RouteScratch& scratch,
   return sort_ids(source, scratch, workspace, row_outputs(out, inputs.faults, problem.experts, problem.max_rows), launch);
 }
 
+// Loads a kernel and lets it take the counts of the widest digit.
+template <typename Params>
+ggm_status_t load_sort_kernel(const char* name, void (*kernel)(Params)) {
+  GGM_TRY(load_kernel(name, kernel));
+  return cuda_status(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          static_cast<int>(kMostSortSharedBytes)),
+                     name);
+}
+
 template <typename Id>
 ggm_status_t load_id_kernels() {
   using Source = IdSource<Id>;
-  GGM_TRY(load_kernel("route_in_one_block", route_in_one_block<Source>));
+  GGM_TRY(load_sort_kernel("route_in_one_block", route_in_one_block<Source, kShortRounds>));
+  GGM_TRY(load_sort_kernel("route_in_one_block", route_in_one_block<Source, kSortItems>));
   GGM_TRY(load_kernel("count_digits", count_digits<Source>));
-  GGM_TRY(load_kernel("move_to_rows", move_to_rows<Source>));
-  return load_kernel("move_to_pairs", move_to_pairs<Source>);
+  GGM_TRY(load_sort_kernel("move_to_rows", move_to_rows<Source>));
+  return load_sort_kernel("move_to_pairs", move_to_pairs<Source>);
 }
 
 }  // namespace
@@ -323,7 +346,7 @@ ggm_status_t load_route_kernels() {
   GGM_TRY(load_id_kernels<std::int32_t>());
   GGM_TRY(load_id_kernels<std::int64_t>());
   GGM_TRY(load_kernel("count_digits", count_digits<PairSource>));
-  GGM_TRY(load_kernel("move_to_rows", move_to_rows<PairSource>));
+  GGM_TRY(load_sort_kernel("move_to_rows", move_to_rows<PairSource>));
   return load_kernel("find_offsets", find_offsets);
 }
 

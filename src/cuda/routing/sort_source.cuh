@@ -26,8 +26,9 @@ struct IdSource {
   std::uint32_t top_k;
 };
 
+// A reader fetches a tile, which costs the latency of memory once, and hands out its items later: what lies between is free.
 // NOTE: items are counted in 32 bits without sign: there are fewer than 2^31, and a tile may begin before and end behind that.
-template <typename Id>
+template <typename Id, int rounds>
 class IdReader {
  public:
   __device__ explicit IdReader(const IdSource<Id>& source)
@@ -36,29 +37,31 @@ class IdReader {
 
   __device__ std::uint32_t items() const { return static_cast<std::uint32_t>(source_.assignments); }
 
-  // Items tile .. tile+count-1. All ids are loaded before the first is used: the latency is paid once.
-  __device__ void read(std::uint32_t tile, int count, int rounds, TileItems& items) {
-    Id ids[kSortItems];
+  // Loads the ids of items tile .. tile+count-1.
+  __device__ void fetch(std::uint32_t tile, int count) {
+    tile_ = tile;
+    count_ = count;
     if (source_.ids_ld == source_.top_k)  // packed: no division
-      load(tile, count, rounds, ids, [](std::uint32_t assignment) { return std::int64_t{assignment}; });
+      load([](std::uint32_t assignment) { return std::int64_t{assignment}; });
     else
-      load(tile, count, rounds, ids, [this](std::uint32_t assignment) {
+      load([this](std::uint32_t assignment) {
         const std::uint32_t token = assignment / source_.top_k;
         return token * source_.ids_ld + (assignment - token * source_.top_k);
       });
-#pragma unroll
-    for (int i = 0; i < kSortItems; ++i) {
-      const int at = tile_item(threadIdx.x, i, rounds);
-      items.value[i] = static_cast<std::int32_t>(tile + at);
-      items.key[i] = i < rounds && at < count ? kSkipped : kOutside;
-    }
-    std::int32_t narrow[kSortItems];
-#pragma unroll
-    for (int i = 0; i < kSortItems; ++i) narrow[i] = narrow_id(ids[i]);
+  }
+
+  __device__ void take(TileItems<rounds>& items) {
+    std::int32_t experts[rounds];  // local, or less than 0
     if (source_.expert_map != nullptr)
-      keys_by_map(narrow, items);
+      experts_by_map(experts);
     else
-      keys_by_range(narrow, items);
+      experts_by_range(experts);
+#pragma unroll
+    for (int i = 0; i < rounds; ++i) {
+      const int at = tile_item(threadIdx.x, i, rounds);
+      items.value[i] = static_cast<std::int32_t>(tile_ + at);
+      items.key[i] = at >= count_ ? kOutside : experts[i] < 0 ? kSkipped : experts[i];
+    }
   }
 
   // Every thread of the warp must call it.
@@ -66,42 +69,49 @@ class IdReader {
 
  private:
   template <typename Place>
-  __device__ void load(std::uint32_t tile, int count, int rounds, Id (&ids)[kSortItems], Place place) const {
+  __device__ void load(Place place) {
     const Id* given = source_.ids;
 #pragma unroll
-    for (int i = 0; i < kSortItems; ++i) {
+    for (int i = 0; i < rounds; ++i) {
       const int at = tile_item(threadIdx.x, i, rounds);
-      ids[i] = i < rounds && at < count && tile + at < real_ ? given[place(tile + at)] : Id{-1};
+      ids_[i] = at < count_ && tile_ + at < real_ ? given[place(tile_ + at)] : Id{-1};
     }
   }
 
-  __device__ void keys_by_range(const std::int32_t (&ids)[kSortItems], TileItems& items) {
+  __device__ void experts_by_range(std::int32_t (&experts)[rounds]) {
 #pragma unroll
-    for (int i = 0; i < kSortItems; ++i)
-      set_key(id_in_range(ids[i], source_.experts_total) ? expert_by_range(ids[i], source_.first_expert, source_.experts)
-                                                         : outside_id(ids[i]),
-              items.key[i]);
+    for (int i = 0; i < rounds; ++i) {
+      const std::int32_t id = narrow_id(ids_[i]);
+      experts[i] = checked(id_in_range(id, source_.experts_total) ? expert_by_range(id, source_.first_expert, source_.experts)
+                                                                  : outside_id(id));
+    }
   }
 
-  __device__ void keys_by_map(const std::int32_t (&ids)[kSortItems], TileItems& items) {
-    std::int32_t mapped[kSortItems];
+  __device__ void experts_by_map(std::int32_t (&experts)[rounds]) {
 #pragma unroll
-    for (int i = 0; i < kSortItems; ++i)
-      mapped[i] = id_in_range(ids[i], source_.experts_total) ? source_.expert_map[ids[i]] : -1;
+    for (int i = 0; i < rounds; ++i) {
+      const std::int32_t id = narrow_id(ids_[i]);
+      experts[i] = id_in_range(id, source_.experts_total) ? source_.expert_map[id] : -1;
+    }
 #pragma unroll
-    for (int i = 0; i < kSortItems; ++i)
-      set_key(id_in_range(ids[i], source_.experts_total) ? expert_by_map(mapped[i], source_.experts) : outside_id(ids[i]),
-              items.key[i]);
+    for (int i = 0; i < rounds; ++i) {
+      const std::int32_t id = narrow_id(ids_[i]);
+      experts[i] =
+          checked(id_in_range(id, source_.experts_total) ? expert_by_map(experts[i], source_.experts) : outside_id(id));
+    }
   }
 
   // Items outside the tile came with id -1, so they are never bad nor local.
-  __device__ void set_key(LocalExpert found, std::int32_t& key) {
+  __device__ std::int32_t checked(LocalExpert found) {
     bad_ += found.kind == IdKind::bad;
-    if (found.kind == IdKind::local) key = static_cast<std::int32_t>(found.expert);
+    return found.kind == IdKind::local ? static_cast<std::int32_t>(found.expert) : -1;
   }
 
   const IdSource<Id>& source_;
   const std::uint32_t real_;  // assignments of real tokens
+  Id ids_[rounds];
+  std::uint32_t tile_ = 0;
+  int count_ = 0;
   std::uint32_t bad_ = 0;
 };
 
@@ -110,40 +120,48 @@ struct PairSource {
   const std::uint32_t* count;
 };
 
+template <int rounds>
 class PairReader {
  public:
-  __device__ explicit PairReader(const PairSource& source) : pairs_(source.pairs), items_(*source.count) {}
+  __device__ explicit PairReader(const PairSource& source) : given_(source.pairs), items_(*source.count) {}
 
   __device__ std::uint32_t items() const { return items_; }
 
-  __device__ void read(std::uint32_t tile, int count, int rounds, TileItems& items) const {
+  __device__ void fetch(std::uint32_t tile, int count) {
 #pragma unroll
-    for (int i = 0; i < kSortItems; ++i) {
+    for (int i = 0; i < rounds; ++i) {
       const int at = tile_item(threadIdx.x, i, rounds);
-      const Pair pair = i < rounds && at < count ? pairs_[tile + at] : Pair{kOutside, 0};
-      items.key[i] = pair.expert;
-      items.value[i] = pair.assignment;
+      pairs_[i] = at < count ? given_[tile + at] : Pair{kOutside, 0};
+    }
+  }
+
+  __device__ void take(TileItems<rounds>& items) const {
+#pragma unroll
+    for (int i = 0; i < rounds; ++i) {
+      items.key[i] = pairs_[i].expert;
+      items.value[i] = pairs_[i].assignment;
     }
   }
 
   __device__ void report() const {}
 
  private:
-  const Pair* pairs_;
+  const Pair* given_;
   const std::uint32_t items_;
+  Pair pairs_[rounds];
 };
 
-template <typename Source>
+template <typename Source, int rounds>
 struct ReaderOf;
-template <typename Id>
-struct ReaderOf<IdSource<Id>> {
-  using Type = IdReader<Id>;
+template <typename Id, int rounds>
+struct ReaderOf<IdSource<Id>, rounds> {
+  using Type = IdReader<Id, rounds>;
 };
-template <>
-struct ReaderOf<PairSource> {
-  using Type = PairReader;
+template <int rounds>
+struct ReaderOf<PairSource, rounds> {
+  using Type = PairReader<rounds>;
 };
-template <typename Source>
-using Reader = typename ReaderOf<Source>::Type;
+template <typename Source, int rounds>
+using Reader = typename ReaderOf<Source, rounds>::Type;
 
 }  // namespace ggm::cuda
