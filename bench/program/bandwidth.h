@@ -1,4 +1,4 @@
-// What the memory gives in this run: a copy and a read of 4096 MiB.
+// What the memory gives in this run: copies (the driver's, a kernel's) and a read of 4096 MiB.
 #pragma once
 
 #include <vector>

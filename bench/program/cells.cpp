@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -87,14 +88,22 @@ std::string Cell::text() const {
   return variant == "plain" ? text : text + " " + variant;
 }
 
-std::vector<Cell> select_cells(const std::string& peers_csv, const Selection& selection) {
-  for (const auto& operation : selection.operations) {
-    if (!relatives().count(operation)) throw std::runtime_error("operation " + operation + " is not known");
+namespace {
+
+// Every operation on every seeded shape: rows as the file of the peers would have them.
+std::vector<Row> seeded_rows() {
+  std::vector<Row> rows;
+  for (const Workload& w : seeded_workloads()) {
+    for (const char* operation : {"grouped", "grouped_k", "moe_forward"}) {
+      rows.push_back({operation, "bf16", w.name, "up", "uniform", w.tokens, 0});
+    }
   }
+  return rows;
+}
+
+void append_cells(const std::vector<Row>& rows, const Selection& selection, std::vector<Cell>& cells) {
   const std::vector<std::string> variants = selection.variants.empty() ? std::vector<std::string>{"plain"} : selection.variants;
   const std::vector<std::string> dtypes = selection.dtypes.empty() ? std::vector<std::string>{"bf16"} : selection.dtypes;
-  const auto rows = read_rows(peers_csv);
-  std::vector<Cell> cells;
   for (const auto& operation : all_operations()) {
     if (!has(selection.operations, operation)) continue;
     for (const Row& row : rows) {
@@ -114,10 +123,65 @@ std::vector<Cell> select_cells(const std::string& peers_csv, const Selection& se
       }
     }
   }
-  std::stable_sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) {
-    return std::tie(a.dtype, a.workload, a.product, a.variant) < std::tie(b.dtype, b.workload, b.product, b.variant);
-  });
-  return cells;
+}
+
+auto weights_of(const Cell& cell) { return std::tie(cell.dtype, cell.workload->name, cell.product, cell.variant); }
+
+// What a cell may take, roughly: a hundred calls at ordinary rates, and the making of its data and its reference.
+double expected_seconds(const Cell& cell) {
+  const double s = static_cast<double>(cell.rows()), n = static_cast<double>(cell.shape().n),
+               k = static_cast<double>(cell.shape().k);
+  const double rate = cell.dtype == Dtype::float32 ? 4.5e13 : 5e14;
+  const double weights = static_cast<double>(cell.workload->experts) * n * k;
+  const bool products = cell.operation.rfind("grouped", 0) == 0 || cell.operation.rfind("moe", 0) == 0;
+  return 0.3 + (products ? 100 * (2 * s * n * k / rate + 2 * weights / 4e12) : 0);
+}
+
+}  // namespace
+
+std::vector<Cell> select_cells(const std::string& peers_csv, const std::vector<Selection>& selections) {
+  std::vector<Cell> cells;
+  for (const Selection& selection : selections) {
+    for (const auto& operation : selection.operations) {
+      if (!relatives().count(operation)) throw std::runtime_error("operation " + operation + " is not known");
+    }
+    append_cells(selection.seeded ? seeded_rows() : read_rows(peers_csv), selection, cells);
+  }
+  std::stable_sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return weights_of(a) < weights_of(b); });
+  std::set<std::string> seen;
+  std::vector<Cell> once;
+  for (const Cell& cell : cells) {
+    if (seen.insert(cell.text()).second) once.push_back(cell);
+  }
+  return once;
+}
+
+std::vector<Cell> part_of(const std::vector<Cell>& cells, int part, int parts) {
+  struct Group {
+    std::size_t first = 0, end = 0;
+    double seconds = 0;
+  };
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i == 0 || weights_of(cells[i - 1]) != weights_of(cells[i])) groups.push_back({i, i, 0});
+    groups.back().end = i + 1;
+    groups.back().seconds += expected_seconds(cells[i]);
+  }
+  std::vector<std::size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return groups[a].seconds > groups[b].seconds; });
+  // The longest group first, each to the part that has least so far.
+  std::vector<double> load(parts, 0.0);
+  std::vector<int> owner(groups.size());
+  for (std::size_t g : order) {
+    owner[g] = static_cast<int>(std::min_element(load.begin(), load.end()) - load.begin());
+    load[owner[g]] += groups[g].seconds;
+  }
+  std::vector<Cell> mine;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (owner[g] == part - 1) mine.insert(mine.end(), cells.begin() + groups[g].first, cells.begin() + groups[g].end);
+  }
+  return mine;
 }
 
 }  // namespace ggm_bench

@@ -36,10 +36,16 @@ struct Cell {
 // What of the cells is wanted; an empty list means all.
 struct Selection {
   std::vector<std::string> operations, workloads, products, classes, routings, dtypes, variants;
+  bool seeded = false;  // the shapes of shapes12.json instead of the rows of the peers
 };
 
-// In an order that makes each weights tensor once: by dtype, workload, product, variant.
-std::vector<Cell> select_cells(const std::string& peers_csv, const Selection& selection);
+// The cells of all selections, each once, in an order that makes each weights tensor once: by dtype, workload, product,
+// variant.
+std::vector<Cell> select_cells(const std::string& peers_csv, const std::vector<Selection>& selections);
+
+// Part `part` (1 .. parts) of the cells, for GPUs that work beside each other: cells of one weights tensor stay together, and
+// the parts are expected to take equally long.
+std::vector<Cell> part_of(const std::vector<Cell>& cells, int part, int parts);
 
 const std::vector<std::string>& all_operations();
 

@@ -48,6 +48,11 @@ std::vector<Contender> ggm_products(const Context& context);  // grouped, groupe
 std::vector<Contender> ggm_moe(const Context& context);       // moe_forward (auto and ordered), moe_backward
 std::vector<Contender> ggm_rows(const Context& context);      // route, permute, unpermute
 
+// The library once more, restricted by GGM_KERNELS, on the operations that have a product; named "ggm-portable" and
+// "ggm:<row>".
+std::vector<Contender> ggm_portable(const Context& context);     // rows of the kernel table that run on any GPU
+std::vector<Contender> ggm_forced_rows(const Context& context);  // each row of the kernel table that can do the cell
+
 // Baselines; an empty list where they do not apply.
 std::vector<Contender> cublas_dense(const Context& context);    // [S,K] x [K,N] in both weight orders
 std::vector<Contender> cublas_loop(const Context& context);     // one product an expert, sizes on the host

@@ -9,7 +9,7 @@ namespace ggm_bench {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kKeysPerLane = 8;
+constexpr int kKeysPerLane = 10;
 constexpr int kMaxExperts = kWarp * kKeysPerLane;
 
 // One warp a token. The top_k largest of score + Gumbel noise are a draw without replacement with weights exp(score) (the
@@ -79,7 +79,8 @@ unsigned blocks(std::int64_t threads, int per_block) { return static_cast<unsign
 void draw_ids(std::int32_t* ids, float* weights, const float* scores, bool equal, std::int64_t tokens, std::int64_t experts,
               std::int64_t top_k, std::uint64_t seed, cudaStream_t stream) {
   if (experts > kMaxExperts)
-    throw std::runtime_error("experts = " + std::to_string(experts) + ": the bench draws among at most 256");
+    throw std::runtime_error("experts = " + std::to_string(experts) + ": the bench draws among at most " +
+                             std::to_string(kMaxExperts));
   const int e = static_cast<int>(experts), k = static_cast<int>(top_k);
   if (equal) {
     equal_kernel<<<blocks(tokens * top_k, 256), 256, 0, stream>>>(ids, tokens * top_k, e);

@@ -1,6 +1,7 @@
 // ggm_bench: libggm beside cuBLAS on the workloads of workloads.json. bench/README.md says what is measured and how.
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -63,7 +64,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 // Returns the number of cells without a measurement.
-int measure(const std::vector<Cell>& cells, const Options& options, const Machine& machine, RecordWriter& writer) {
+int measure(const std::vector<Cell>& cells, Options options, const Machine& machine, RecordWriter& writer) {
   const auto start = std::chrono::steady_clock::now();
   int failed = 0, late = 0;
   run_bandwidth(options, machine, writer);
@@ -72,6 +73,9 @@ int measure(const std::vector<Cell>& cells, const Options& options, const Machin
     if (options.budget_seconds > 0 && seconds_since(start) > options.budget_seconds) {
       ++late;
       continue;
+    }
+    if (options.baseline_budget_seconds > 0 && seconds_since(start) > options.baseline_budget_seconds) {
+      options.contenders = {"ggm", "dense"};
     }
     try {
       run_cell(cell, options, machine, writer);
@@ -91,8 +95,11 @@ int measure(const std::vector<Cell>& cells, const Options& options, const Machin
 }
 
 int run(const Options& options, const std::string& command) {
-  const auto cells = select_cells(options.peers, options.selection);
+  const auto cells = part_of(select_cells(options.peers, options.selections), options.part, options.parts);
   if (options.list) return list_cells(cells);
+  if (std::getenv("GGM_KERNELS") && !options.source_id.empty()) {
+    throw std::runtime_error("GGM_KERNELS is set: a record is of what the library chooses by itself");
+  }
   const std::string device = device_name();
   std::printf("%s, %s\n", device.c_str(), build().c_str());
   Machine machine;

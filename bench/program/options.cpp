@@ -27,12 +27,12 @@ void require(const std::string& option, const std::vector<std::string>& words, c
 // Small enough for a first look; too few rounds for a record.
 void make_quick(Options& options) {
   options.rounds = 5;
-  options.selection.workloads = {"qwen3-30b"};
+  options.selections.back().workloads = {"qwen3-30b"};
   options.contender_seconds = 1;
 }
 
 void set_list(Options& options, const std::string& name, const std::vector<std::string>& words) {
-  Selection& s = options.selection;
+  Selection& s = options.selections.back();
   if (name == "--operations") {
     require(name, words, all_operations());
     s.operations = words;
@@ -55,10 +55,21 @@ void set_list(Options& options, const std::string& name, const std::vector<std::
     require(name, words, {"plain", "kn", "float32-output", "unaligned"});
     s.variants = words;
   } else if (name == "--contenders") {
-    require(name, words, {"ggm", "dense", "loop", "grouped", "padded", "unfused"});
+    require(name, words, {"ggm", "dense", "portable", "rows", "loop", "grouped", "padded", "unfused"});
     options.contenders = words;
   } else {
     throw std::runtime_error("unknown option " + name);
+  }
+}
+
+void set_part(Options& options, const std::string& value) {
+  const std::size_t slash = value.find('/');
+  if (slash != std::string::npos) {
+    options.part = std::stoi(value.substr(0, slash));
+    options.parts = std::stoi(value.substr(slash + 1));
+  }
+  if (slash == std::string::npos || options.part < 1 || options.part > options.parts) {
+    throw std::runtime_error("--part = " + value + ": two numbers I/N, 1 <= I <= N");
   }
 }
 
@@ -68,6 +79,13 @@ void set_value(Options& options, const std::string& name, const std::string& val
     if (options.rounds < 1) throw std::runtime_error("--rounds = " + value + ": at least 1");
   } else if (name == "--budget") {
     options.budget_seconds = std::stod(value);
+  } else if (name == "--baseline-budget") {
+    options.baseline_budget_seconds = std::stod(value);
+  } else if (name == "--part") {
+    set_part(options, value);
+  } else if (name == "--shapes") {
+    require(name, {value}, {"peers", "seeded"});
+    options.selections.back().seeded = value == "seeded";
   } else if (name == "--contender-seconds") {
     options.contender_seconds = std::stod(value);
   } else if (name == "--launch") {
@@ -90,7 +108,8 @@ void set_value(Options& options, const std::string& name, const std::string& val
 }  // namespace
 
 bool Options::wants(const std::string& contender) const {
-  return contenders.empty() || std::find(contenders.begin(), contenders.end(), contender) != contenders.end();
+  if (contenders.empty()) return contender != "rows";
+  return std::find(contenders.begin(), contenders.end(), contender) != contenders.end();
 }
 
 Options parse_options(int argc, char** argv, bool& help) {
@@ -102,6 +121,8 @@ Options parse_options(int argc, char** argv, bool& help) {
       help = true;
     } else if (name == "--list") {
       options.list = true;
+    } else if (name == "--and") {
+      options.selections.emplace_back();
     } else if (name == "--quick") {
       make_quick(options);
     } else if (i + 1 < argc) {
@@ -120,8 +141,12 @@ const char* usage() {
          "  --classes     one decode prefill train           --routings  uniform zipf equal\n"
          "  --dtypes      float32 bf16 fp16 (bf16)           --variants  plain kn float32-output unaligned (plain; grouped "
          "only)\n"
-         "  --contenders  ggm dense loop grouped padded unfused; ggm and dense always run\n"
+         "  --shapes      peers: the cells of the file; seeded: the shapes of shapes12.json\n"
+         "  --and         the options above begin another selection; measured is what any of them selects\n"
+         "  --contenders  ggm dense portable rows loop grouped padded unfused; ggm and dense always run, rows only if named\n"
          "  --rounds N    timed rounds (20)                  --budget S  no further cell starts after S seconds\n"
+         "  --part I/N    of the cells, for GPUs beside each other\n"
+         "  --baseline-budget S    after S seconds further cells have ggm and dense alone\n"
          "  --contender-seconds S  a baseline that would take longer in a cell is left out of it (2)\n"
          "  --launch graph|direct  (graph)                   --family auto|portable  (auto)\n"
          "  --quick       5 rounds of qwen3-30b; give it first, later options change it\n"

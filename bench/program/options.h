@@ -10,13 +10,15 @@
 namespace ggm_bench {
 
 struct Options {
-  Selection selection;
-  std::vector<std::string> contenders;  // empty: all; ggm and dense always run
-  int rounds = 20;                      // timed rounds, after two that are not
-  double budget_seconds = 0;            // no further cell starts after that long; 0: no limit
-  double contender_seconds = 2;         // a baseline that would take longer in a cell is left out of it
-  bool graph = true;                    // replay CUDA graphs; false: plain launches
-  bool list = false;                    // print the cells and stop; needs no GPU
+  std::vector<Selection> selections{Selection{}};  // their union
+  std::vector<std::string> contenders;             // empty: all but rows; ggm and dense always run
+  int rounds = 20;                                 // timed rounds, after two that are not
+  double budget_seconds = 0;                       // no further cell starts after that long; 0: no limit
+  double baseline_budget_seconds = 0;              // after that long further cells have ggm and dense alone; 0: no limit
+  double contender_seconds = 2;                    // a baseline that would take longer in a cell is left out of it
+  bool graph = true;                               // replay CUDA graphs; false: plain launches
+  int part = 1, parts = 1;                         // measure this part of the cells
+  bool list = false;                               // print the cells and stop; needs no GPU
   std::int32_t kernel_family = GGM_KERNELS_AUTO;
   std::string output;     // file of JSON lines; empty: none
   std::string source_id;  // stamp of the sources, from record_bench.py

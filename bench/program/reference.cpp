@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <thread>
 
 namespace ggm_bench {
 
@@ -39,6 +40,19 @@ double dot(const float* a, const float* b, std::int64_t length) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+// f(0) .. f(count - 1), each once, on a few threads.
+template <typename F>
+void in_parallel(std::size_t count, F f) {
+  constexpr std::size_t kThreads = 8;
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([=] {
+      for (std::size_t i = count * t / kThreads; i < count * (t + 1) / kThreads; ++i) f(i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // Where column c of expert e's matrix begins; its K elements lie weight_step apart.
 std::int64_t weight_start(const CellData& d, std::int64_t expert, std::int64_t c) {
   return expert * d.weight_stride() + (d.cell->kn() ? c : c * d.weight_ld());
@@ -60,10 +74,8 @@ std::vector<double> meet(const CellData& d, Gather& gather, const std::vector<Me
   }
   const auto x = gather.vectors(d.input(0), d.cell->dtype, rows, 1, d.k);
   const auto w = gather.vectors(d.weights(), d.cell->dtype, weights, weight_step(d), d.k);
-  std::vector<double> products;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    products.push_back(dot(&x[i / columns.size() * d.k], &w[i * d.k], d.k));
-  }
+  std::vector<double> products(weights.size());
+  in_parallel(products.size(), [&](std::size_t i) { products[i] = dot(&x[i / columns.size() * d.k], &w[i * d.k], d.k); });
   return products;
 }
 

@@ -29,6 +29,8 @@ std::vector<Contender> make_contenders(const Context& context, const Options& op
       std::fprintf(stderr, "%s: no %s: %s\n", context.data.cell->text().c_str(), word, e.what());
     }
   };
+  baseline("portable", ggm_portable);
+  baseline("rows", ggm_forced_rows);
   baseline("loop", cublas_loop);
   baseline("grouped", cublas_grouped);
   baseline("padded", cublas_padded);

@@ -1,4 +1,4 @@
-// The model layers of workloads.json. The table is written by CMake from that file.
+// The model layers of workloads.json and the shapes of shapes12.json. CMake writes both tables from these files.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,11 @@ struct Workload {
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
   std::int64_t train_tokens = 0;  // 0: no train size
+  std::int64_t tokens = 0;        // of a seeded shape; layers have theirs from the table of the peers
 };
 
-std::span<const Workload> all_workloads();
+std::span<const Workload> all_workloads();     // the layers
+std::span<const Workload> seeded_workloads();  // s1 .. s12
 const Workload& find_workload(const std::string& name);
 
 // Size classes of the targets.

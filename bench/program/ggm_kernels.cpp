@@ -1,0 +1,79 @@
+// The library with its choice of kernels restricted: GGM_KERNELS is read when a call is planned, so the variable is set around
+// the making of a contender and around each of its calls. A captured graph keeps what was planned.
+#include <cstdlib>
+
+#include "contender.h"
+#include "plan/kernel_table.h"
+
+namespace ggm_bench {
+
+namespace {
+
+constexpr const char* kVariable = "GGM_KERNELS";
+
+class KernelsVariable {
+ public:
+  explicit KernelsVariable(const std::string& value) {
+    if (const char* now = std::getenv(kVariable)) before_ = now, was_set_ = true;
+    setenv(kVariable, value.c_str(), 1);
+  }
+  ~KernelsVariable() {
+    if (was_set_) {
+      setenv(kVariable, before_.c_str(), 1);
+    } else {
+      unsetenv(kVariable);
+    }
+  }
+  KernelsVariable(const KernelsVariable&) = delete;
+  KernelsVariable& operator=(const KernelsVariable&) = delete;
+
+ private:
+  std::string before_;
+  bool was_set_ = false;
+};
+
+// The library's own contender of the cell under the value; the ordered combine has no twin.
+std::vector<Contender> restricted(const Context& context, const std::string& value, const std::string& name) {
+  const KernelsVariable variable(value);
+  std::vector<Contender> made = ggm_products(context);
+  if (made.empty()) made = ggm_moe(context);
+  std::vector<Contender> kept;
+  for (Contender& c : made) {
+    if (c.combine == "ordered") continue;
+    c.name = name;
+    c.baseline = true;
+    c.enqueue = [value, inner = std::move(c.enqueue)](int set, cudaStream_t stream) {
+      const KernelsVariable during(value);
+      inner(set, stream);
+    };
+    kept.push_back(std::move(c));
+  }
+  return kept;
+}
+
+bool compared(const Cell& cell) {
+  const std::string& o = cell.operation;
+  const bool large = cell.size() == SizeClass::train || cell.size() == SizeClass::prefill;
+  return large && (o == "grouped" || o == "grouped_k" || o == "moe_forward" || o == "moe_backward");
+}
+
+}  // namespace
+
+std::vector<Contender> ggm_portable(const Context& context) {
+  return compared(*context.data.cell) ? restricted(context, "portable", "ggm-portable") : std::vector<Contender>{};
+}
+
+std::vector<Contender> ggm_forced_rows(const Context& context) {
+  std::vector<Contender> all;
+  if (!compared(*context.data.cell)) return all;
+  for (const ggm::GemmKernel& row : ggm::kGemmKernels) {
+    try {
+      for (Contender& c : restricted(context, row.name, std::string("ggm:") + row.name)) all.push_back(std::move(c));
+    } catch (const std::exception&) {
+      // The library refuses a row of another arithmetic: it is no way to do the cell.
+    }
+  }
+  return all;
+}
+
+}  // namespace ggm_bench
