@@ -7,96 +7,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <string>
 
-#include "device_memory.h"
+#include "calls.h"
 #include "kernels_seen.h"
-#include "support/operation.h"
+#include "moe_case.h"
+#include "tile_cases.h"
 
 namespace {
 
-using ggm_test::cuda_check;
-using ggm_test::DeviceMemory;
-using ggm_test::type_bytes;
+using namespace ggm_test;
 
-constexpr std::int32_t kTypes[] = {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16, GGM_TYPE_FLOAT64};
-bool is_16bit(std::int32_t type) { return type == GGM_TYPE_BFLOAT16 || type == GGM_TYPE_FLOAT16; }
-
-ggm_handle_t g_handle = nullptr;
 std::string g_only;
-int g_calls = 0;
-
-void require(ggm_status_t status, const std::string& what) {
-  if (status != GGM_STATUS_SUCCESS) throw std::runtime_error(what + ": " + ggm_status_string(status) + ": " + ggm_last_error());
-}
 
 bool selected(const std::string& name) { return g_only.empty() || name.rfind(g_only, 0) == 0; }
-
-// Queries, calls with a workspace of exactly that size, waits.
-template <typename Problem, typename Tensors, typename Query, typename Call>
-void run(const std::string& name, Query query, Call call, const Problem& problem, const Tensors& tensors) {
-  std::size_t bytes = 0;
-  require(query(g_handle, &problem, &bytes), name);
-  DeviceMemory memory;
-  void* workspace = bytes ? memory.fresh(bytes) : nullptr;
-  require(call(g_handle, &problem, &tensors, workspace, bytes, nullptr), name);
-  cuda_check(cudaDeviceSynchronize(), name.c_str());
-  ++g_calls;
-}
-
-// Ids that leave an expert without tokens, and hold -1, twice the same and a bad one.
-std::vector<std::int64_t> make_ids(std::int64_t count, std::int64_t experts) {
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i)
-    ids[static_cast<std::size_t>(i)] = i % 13 == 5 ? -1 : (i * i + i / 3) % (experts - 1);
-  ids[0] = -7;
-  return ids;
-}
-
-struct Routing {
-  std::int64_t tokens, top_k, experts;
-  std::int32_t id_type = GGM_INDEX_INT32;
-  std::int32_t* offsets = nullptr;
-  std::int32_t* row_assignment = nullptr;
-  std::int32_t* assignment_row = nullptr;
-  void* ids = nullptr;
-  std::int32_t* num_tokens = nullptr;
-  std::uint32_t* faults = nullptr;
-  std::int64_t rows() const { return tokens * top_k; }
-};
-
-Routing make_routing(DeviceMemory& memory, std::int64_t tokens, std::int64_t top_k, std::int64_t experts, std::int32_t id_type,
-                     bool with_map = false) {
-  Routing r{tokens, top_k, experts, id_type};
-  r.ids = memory.integers(id_type, make_ids(r.rows(), experts));
-  r.num_tokens = memory.put(std::vector<std::int32_t>{static_cast<std::int32_t>(tokens - 1)});
-  r.faults = memory.put(std::vector<std::uint32_t>(GGM_FAULT_WORDS, 0));
-  r.offsets = static_cast<std::int32_t*>(memory.fresh(static_cast<std::size_t>(experts + 1) * 4));
-  r.row_assignment = static_cast<std::int32_t*>(memory.fresh(static_cast<std::size_t>(r.rows()) * 4));
-  r.assignment_row = static_cast<std::int32_t*>(memory.fresh(static_cast<std::size_t>(r.rows()) * 4));
-  ggm_route_problem_t p = GGM_ROUTE_PROBLEM_INIT;
-  p.tokens = tokens;
-  p.top_k = top_k;
-  p.experts = experts;
-  p.id_type = id_type;
-  ggm_route_tensors_t t = GGM_ROUTE_TENSORS_INIT;
-  t.ids = r.ids;
-  t.num_tokens = r.num_tokens;
-  t.faults = r.faults;
-  t.group_offsets = r.offsets;
-  t.row_assignment = r.row_assignment;
-  t.assignment_row = r.assignment_row;
-  if (with_map) {
-    std::vector<std::int32_t> map(static_cast<std::size_t>(experts));
-    std::iota(map.rbegin(), map.rend(), 0);
-    map[0] = -1;
-    t.expert_map = memory.put(map);
-  }
-  run("route", ggm_route_workspace_size, ggm_route, p, t);
-  return r;
-}
 
 void routes() {
   for (std::int64_t tokens : {3, 300, 20000})
@@ -280,77 +204,6 @@ void gemm_arrays() {
         for (std::int64_t max_m : {20, 50, 250}) gemm_array(type, a_order, b_order, max_m, max_m == 20);  // each row tile
 }
 
-struct MoeCase {
-  std::int32_t type, order, combine;
-  std::int64_t tokens, top_k;
-  std::int32_t input_rows = GGM_ROWS_TOKENS, output_rows = GGM_ROWS_TOKENS;
-  bool given = false, wide = false;  // routing arrays given; float32 outputs, products and bias, adding to them
-
-  bool wide_output() const { return wide && is_16bit(type); }
-  std::int32_t out_type() const { return wide_output() ? GGM_TYPE_FLOAT32 : type; }
-  ggm_moe_problem_t problem() const;
-};
-constexpr std::int64_t kMoeExperts = 4, kMoeIn = 72, kMoeOut = 136;
-
-ggm_moe_problem_t MoeCase::problem() const {
-  ggm_moe_problem_t p = GGM_MOE_PROBLEM_INIT;
-  p.tokens = tokens;
-  p.top_k = top_k;
-  p.experts = kMoeExperts;
-  p.in_features = kMoeIn;
-  p.out_features = kMoeOut;
-  p.id_type = given ? 0 : GGM_INDEX_INT32;
-  p.routing_weight_type = type == GGM_TYPE_FLOAT64 ? GGM_TYPE_FLOAT64 : GGM_TYPE_FLOAT32;
-  p.x_type = p.weight_type = p.dy_type = type;
-  p.bias_type = p.y_type = p.dx_type = p.d_weight_type = p.d_bias_type = out_type();
-  p.product_type = wide_output() ? GGM_TYPE_FLOAT32 : 0;
-  p.weight_order = order;
-  p.input_rows = input_rows;
-  p.output_rows = output_rows;
-  p.combine = combine;
-  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS;
-  p.flags = wide ? GGM_FLAG_ADD_TO_Y | GGM_FLAG_ADD_TO_DX | GGM_FLAG_ADD_TO_DWEIGHT | GGM_FLAG_ADD_TO_DBIAS : 0;
-  return p;
-}
-
-void moe(const MoeCase& c) {
-  DeviceMemory memory;
-  constexpr std::int64_t experts = kMoeExperts, k = kMoeIn, n = kMoeOut;
-  const Routing r = make_routing(memory, c.tokens, c.top_k, experts, GGM_INDEX_INT32);
-  const std::int32_t out_type = c.out_type();
-  const ggm_moe_problem_t p = c.problem();
-  const std::int64_t x_rows = c.input_rows == GGM_ROWS_GROUPED ? r.rows() : c.tokens;
-  const std::int64_t y_rows = c.output_rows == GGM_ROWS_GROUPED ? r.rows() : c.tokens;
-  // An output that is added to holds numbers; any other is fresh.
-  const auto output = [&](std::int64_t count) {
-    return c.wide ? memory.numbers(out_type, count) : memory.fresh(static_cast<std::size_t>(count * type_bytes(out_type)));
-  };
-  ggm_moe_forward_tensors_t f = GGM_MOE_FORWARD_TENSORS_INIT;
-  if (c.given) {
-    f.group_offsets = r.offsets;
-    f.row_assignment = r.row_assignment;
-    f.assignment_row = r.assignment_row;
-  } else {
-    f.ids = r.ids;
-  }
-  f.routing_weights = memory.numbers(p.routing_weight_type, r.rows());
-  f.x = memory.numbers(c.type, x_rows * k);
-  f.weight = memory.numbers(c.type, experts * k * n);
-  f.bias = memory.numbers(out_type, experts * n);
-  f.y = output(y_rows * n);
-  f.num_tokens = r.num_tokens;
-  f.faults = r.faults;
-  run("moe_forward", ggm_moe_forward_workspace_size, ggm_moe_forward, p, f);
-
-  ggm_moe_backward_tensors_t b = ggm_test::backward_of(f);
-  b.dy = memory.numbers(c.type, y_rows * n);
-  b.dx = output(x_rows * k);
-  b.d_weight = output(experts * k * n);
-  b.d_bias = output(experts * n);
-  b.d_routing_weights = static_cast<float*>(memory.fresh(static_cast<std::size_t>(r.rows()) * 4));
-  run("moe_backward", ggm_moe_backward_workspace_size, ggm_moe_backward, p, b);
-}
-
 void moes() {
   for (std::int32_t type : kTypes)
     for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
@@ -376,7 +229,7 @@ int report() {
       ++missing;
     }
   }
-  std::printf("%d calls, %d kernels launched, %d not launched\n", g_calls, launched, missing);
+  std::printf("%d calls, %d kernels launched, %d not launched\n", session().calls, launched, missing);
   return missing == 0 && launched > 0 ? 0 : 1;
 }
 
@@ -394,13 +247,14 @@ int main(int argc, char** argv) {
   try {
     ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
     params.backend = GGM_BACKEND_CUDA;
-    require(ggm_create(&params, &g_handle), "create");
+    require(ggm_create(&params, &session().handle), "create");
     if (selected("route")) routes();
     if (selected("permute")) permutes();
     if (selected("gemm")) gemms();
     if (selected("array")) gemm_arrays();
     if (selected("moe")) moes();
-    require(ggm_destroy(g_handle), "destroy");
+    if (selected("tiles")) many_tiles();
+    require(ggm_destroy(session().handle), "destroy");
   } catch (const std::exception& e) {
     std::printf("FAILED: %s\n", e.what());
     return 1;
