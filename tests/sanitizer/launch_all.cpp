@@ -218,6 +218,27 @@ void moes() {
     moe({GGM_TYPE_BFLOAT16, GGM_ORDER_NK, combine, 10, 40});
 }
 
+void products() {
+  if (selected("gemm")) gemms();
+  if (selected("array")) gemm_arrays();
+  if (selected("moe")) moes();
+  if (selected("tiles")) many_tiles();
+}
+
+// Makes the calls with kernels of a family; returns which family that was.
+template <typename Calls>
+std::int32_t with_handle(std::int32_t family, Calls calls) {
+  ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+  params.backend = GGM_BACKEND_CUDA;
+  params.kernel_family = family;
+  require(ggm_create(&params, &session().handle), "create");
+  ggm_info_t info = GGM_INFO_INIT;
+  require(ggm_get_info(session().handle, &info), "info");
+  calls();
+  require(ggm_destroy(session().handle), "destroy");
+  return info.kernel_family;
+}
+
 int report() {
   int missing = 0, launched = 0;
   for (const auto& [name, seen] : ggm_test::kernels_seen()) {
@@ -245,16 +266,12 @@ int main(int argc, char** argv) {
     return fails ? 1 : 77;
   }
   try {
-    ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
-    params.backend = GGM_BACKEND_CUDA;
-    require(ggm_create(&params, &session().handle), "create");
-    if (selected("route")) routes();
-    if (selected("permute")) permutes();
-    if (selected("gemm")) gemms();
-    if (selected("array")) gemm_arrays();
-    if (selected("moe")) moes();
-    if (selected("tiles")) many_tiles();
-    require(ggm_destroy(session().handle), "destroy");
+    const std::int32_t taken = with_handle(GGM_KERNELS_AUTO, [] {
+      if (selected("route")) routes();
+      if (selected("permute")) permutes();
+      products();
+    });
+    if (taken != GGM_KERNELS_CUDA_PORTABLE) with_handle(GGM_KERNELS_CUDA_PORTABLE, products);
   } catch (const std::exception& e) {
     std::printf("FAILED: %s\n", e.what());
     return 1;
