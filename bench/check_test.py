@@ -1,29 +1,35 @@
 #!/usr/bin/env python3
-"""Tests of check.py on made-up records: every rule has a record that passes and one that breaks it. Needs Python alone."""
+"""Tests of check.py and of what it reads, on made-up records: every rule has a record that passes and one that breaks it. Needs Python alone."""
 import copy
 import math
 import unittest
 
+import cells
 import check
+import shapes12
+import summary
 
-TABLE = check.workloads()
-PEERS = check.peers()
+TABLE = cells.workloads()
+PEERS = cells.peers()
 SOURCE = "0123456789ab"
 
 
-def made_up(operation, cell, combine="", contender="ggm", slower=1.25, row=None):
+def made_up(operation, cell, combine="", contender="ggm", slower=1.25, row=None, dtype="bf16", variant="plain"):
     """A record that follows from its cell: the dense product at 700 TFLOP/s, the operation `slower` times its floor."""
     workload, product, tokens, routing = cell
     w = TABLE[workload]
+    exact = operation in ("route", "permute")
+    error = 0.0 if exact else 1e-6 if "float32" in (dtype, variant[:7]) else 1.7e-3
     touched = float(row["experts_touched"]) if row and row["experts_touched"] else float(min(w["experts"], tokens * w["top_k"]))
-    record = {"operation": operation, "workload": workload, "product": product, "tokens": tokens, "routing": routing, "dtype": "bf16",
-              "combine": combine, "variant": "plain", "contender": contender, "rows": tokens * w["top_k"], "experts_touched": touched,
-              "rounds": 20, "launch": "graph", "rel_err": 1.7e-3, "rel_err_parts": {"d": 1.7e-3}, "workspace_bytes": 0, "source_id": SOURCE,
+    record = {"operation": operation, "workload": workload, "product": product, "tokens": tokens, "routing": routing, "dtype": dtype,
+              "combine": combine, "variant": variant, "contender": contender, "rows": tokens * w["top_k"], "experts_touched": touched,
+              "rounds": 20, "launch": "graph", "rel_err": error, "rel_err_parts": {"d": error}, "workspace_bytes": 0, "source_id": SOURCE,
               "date": "2026-01-01", "device": "made up"}
-    record["flops"], record["dense_flops"], record["bytes"] = check.work(record, TABLE)
+    record["flops"], record["dense_flops"], record["bytes"] = cells.work(record, TABLE)
     tera = float(row["dense_tflops"]) if row and row["dense_tflops"] else 700.0
     record["dense_ms"] = record["dense_flops"] / (tera * 1e9)
-    record["floor_ms"] = max(record["flops"] / record["dense_flops"] * record["dense_ms"], record["bytes"] / 4.4e9)
+    dense = record["flops"] / record["dense_flops"] * record["dense_ms"] if record["dense_flops"] else 0
+    record["floor_ms"] = max(dense, record["bytes"] / 4.4e9)
     record["ms"] = slower * record["floor_ms"]
     record["fraction"] = record["floor_ms"] / record["ms"]
     return record
@@ -31,9 +37,9 @@ def made_up(operation, cell, combine="", contender="ggm", slower=1.25, row=None)
 
 def full_record():
     records = []
-    for operation in check.REQUIRED:
-        for cell, row in check.peer_cells(operation, PEERS, TABLE).items():
-            records += [made_up(operation, cell, combine, row=row) for combine in check.combines(operation)]
+    for operation in cells.REQUIRED:
+        for cell, row in cells.peer_cells(operation, PEERS, TABLE).items():
+            records += [made_up(operation, cell, combine, row=row) for combine in cells.combines(operation)]
     return records
 
 
@@ -45,12 +51,12 @@ def faults(records, **kwargs):
 
 
 def one(records, operation, size):
-    return next(r for r in records if r["operation"] == operation and check.size_class(TABLE[r["workload"]], r["tokens"]) == size)
+    return next(r for r in records if r["operation"] == operation and cells.size_class(TABLE[r["workload"]], r["tokens"]) == size)
 
 
 class Cells(unittest.TestCase):
     def test_numbers_of_cells_are_the_rows_of_the_file(self):
-        counts = {operation: len(check.peer_cells(operation, PEERS, TABLE)) for operation in check.REQUIRED}
+        counts = {operation: len(cells.peer_cells(operation, PEERS, TABLE)) for operation in cells.REQUIRED}
         for operation in ("grouped", "grouped_k", "moe_forward"):
             rows = [r for r in PEERS if r["operation"] == operation and r["dtype"] == "bf16"]
             self.assertEqual(counts[operation], len(rows))
@@ -74,11 +80,11 @@ class Cells(unittest.TestCase):
 
     def test_the_ordered_combine_is_wanted_too(self):
         found = faults([r for r in FULL if r["combine"] != "ordered"])
-        self.assertEqual(len(found), len(check.peer_cells("moe_forward", PEERS, TABLE)))
+        self.assertEqual(len(found), len(cells.peer_cells("moe_forward", PEERS, TABLE)))
 
     def test_an_operation_that_is_not_there_at_all(self):
         found = faults([r for r in FULL if r["operation"] != "grouped_k"])
-        self.assertEqual(len(found), len(check.peer_cells("grouped_k", PEERS, TABLE)))
+        self.assertEqual(len(found), len(cells.peer_cells("grouped_k", PEERS, TABLE)))
 
     def test_an_extra_cell(self):
         for partial in (False, True):
@@ -110,14 +116,14 @@ class Numbers(unittest.TestCase):
         self.assertEqual(record["flops"], 2 * 262144 * 2048 * 2048)
         self.assertEqual(record["bytes"], 2 * (64 * 2048 * 2048 + 2 * 262144 * 2048))
         record["dense_ms"] = 3.0
-        self.assertEqual(check.floor_ms(record), 3.0)
+        self.assertEqual(cells.floor_ms(record), 3.0)
         record["dense_ms"] = 1e-3
-        self.assertAlmostEqual(check.floor_ms(record), record["bytes"] / 4.4e9)
+        self.assertAlmostEqual(cells.floor_ms(record), record["bytes"] / 4.4e9)
 
     def test_the_backward_has_two_products(self):
         record = made_up("moe_backward", ("olmoe", "up", 32768, "uniform"))
         record["dense_ms"] = 3.0
-        self.assertAlmostEqual(check.floor_ms(record), 6.0)
+        self.assertAlmostEqual(cells.floor_ms(record), 6.0)
 
     def test_the_forward_moves_tokens_and_not_rows(self):
         record = made_up("moe_forward", ("olmoe", "up", 1, "uniform"), "auto")
@@ -165,7 +171,7 @@ class Evidence(unittest.TestCase):
         records = copy.deepcopy(FULL)
         record = one(records, "grouped", "train")
         record["dense_ms"] *= factor
-        record["floor_ms"] = check.floor_ms(record)
+        record["floor_ms"] = cells.floor_ms(record)
         record["fraction"] = record["floor_ms"] / record["ms"]
         return faults(records)
 
@@ -180,8 +186,8 @@ class Evidence(unittest.TestCase):
         records = copy.deepcopy(FULL)
         record = one(records, "grouped", "decode")
         record["experts_touched"] *= 0.9
-        record["bytes"] = check.work(record, TABLE)[2]
-        record["floor_ms"] = check.floor_ms(record)
+        record["bytes"] = cells.work(record, TABLE)[2]
+        record["floor_ms"] = cells.floor_ms(record)
         record["fraction"] = record["floor_ms"] / record["ms"]
         found = faults(records)
         self.assertEqual(len(found), 1)
@@ -214,8 +220,8 @@ class Evidence(unittest.TestCase):
 
 class Summary(unittest.TestCase):
     def test_geometric_means(self):
-        self.assertAlmostEqual(check.geometric_mean([0.5, 2.0, 1.0]), 1.0)
-        for value, count in check.means(FULL, TABLE).values():
+        self.assertAlmostEqual(summary.geometric_mean([0.5, 2.0, 1.0]), 1.0)
+        for value, count in summary.means(FULL, TABLE).values():
             self.assertAlmostEqual(value, 0.8)
             self.assertGreater(count, 0)
 
@@ -223,36 +229,200 @@ class Summary(unittest.TestCase):
         records = copy.deepcopy(FULL)
         for record in records:
             record["fraction"] = 1.0
-        self.assertAlmostEqual(check.means(records, TABLE)["grouped", "", "train"][0], 0.8)
+        self.assertAlmostEqual(summary.means(records, TABLE)["grouped", "", "train"][0], 0.8)
 
     def test_every_bar_has_cells(self):
-        for key in check.BARS:
-            self.assertIn(key, check.means(FULL, TABLE))
+        for key in summary.BARS:
+            self.assertIn(key, summary.means(FULL, TABLE))
 
     def test_the_slowest_cell_against_its_peer(self):
         records = copy.deepcopy(FULL)
         record = one(records, "grouped", "train")
-        peer = float(check.peer_cells("grouped", PEERS, TABLE)[check.cell_of(record)]["ms"])
+        peer = float(cells.peer_cells("grouped", PEERS, TABLE)[cells.cell_of(record)]["ms"])
         record["ms"] = 3 * peer
-        ratio, worst = check.slowest(records, PEERS, TABLE, "grouped", "", "train")
+        ratio, worst = summary.slowest(records, PEERS, TABLE, "grouped", "", "train")
         self.assertAlmostEqual(ratio, 3.0)
-        self.assertEqual(check.cell_of(worst), check.cell_of(record))
+        self.assertEqual(cells.cell_of(worst), cells.cell_of(record))
 
     def test_no_peer_for_the_backward(self):
-        self.assertIsNone(check.slowest(FULL, PEERS, TABLE, "moe_backward", "", "train"))
+        self.assertIsNone(summary.slowest(FULL, PEERS, TABLE, "moe_backward", "", "train"))
 
     def test_printing_takes_every_operation(self):
-        bandwidth = {"operation": "bandwidth", "contender": "copy", "ms": 2.0, "bytes": 8.6e9, "source_id": SOURCE, "rounds": 20}
+        more = [made_up("grouped", ("olmoe", "up", 32768, "uniform"), contender="cuBLAS loop"), *BANDWIDTH, *FULL_PATHS]
+        summary.print_means(FULL, PEERS, TABLE)
+        summary.print_baselines(FULL + more, TABLE)
+        summary.print_relations(FULL + more, FULL + more, TABLE)
+        summary.print_plan(FULL_PLAN)
+        summary.print_torch(FULL_TORCH, TABLE)
+        self.assertTrue(all(math.isfinite(value) for value, _ in summary.means(FULL + more, TABLE).values()))
+
+
+BANDWIDTH = [{"operation": "bandwidth", "contender": name, "ms": ms, "bytes": 8e9, "source_id": SOURCE, "rounds": 20}
+             for name, ms in (("copy", 3.0), ("copy kernel", 2.0), ("read", 1.0))]
+FULL_PATHS = [made_up(operation, cell, dtype=dtype, variant=variant)
+              for operation, dtype, variant, *cell in sorted(cells.path_cells(PEERS, TABLE))]
+
+
+class Paths(unittest.TestCase):
+    def faults(self, records, **kwargs):
+        return check.path_faults(records, PEERS, TABLE, SOURCE, **kwargs)
+
+    def line(self, lines, word):
+        found = [line for line in lines if line.split()[:len(word.split())] == word.split()]
+        self.assertEqual(len(found), 1, lines)
+        return found[0]
+
+    def test_a_full_record_has_no_fault(self):
+        self.assertEqual(self.faults(FULL_PATHS + BANDWIDTH), [])
+
+    def test_every_path_with_a_bar_is_among_the_cells(self):
+        found = {(operation, variant, dtype) for operation, dtype, variant, *_ in cells.path_cells(PEERS, TABLE)}
+        for path in (*summary.PATH_BARS, ("permute", "plain", "bf16"), ("unpermute", "plain", "bf16"), ("grouped", "plain", "float32")):
+            self.assertIn(path, found)
+        rows = {r["rows"] for r in FULL_PATHS if r["operation"] == "route"}
+        self.assertLessEqual({2048, 32768, 262144}, rows)
+
+    def test_missing_extra_and_doubled_paths(self):
+        self.assertEqual([f.split(":")[0] for f in self.faults(FULL_PATHS[1:])], ["missing cell"])
+        self.assertEqual(self.faults(FULL_PATHS[1:], partial=True), [])
+        self.assertEqual([f.split(":")[0] for f in self.faults(FULL_PATHS + FULL_PATHS[:1])], ["cell twice"])
+        extra = made_up("grouped", ("olmoe", "up", 4096, "uniform"), dtype="fp16")
+        self.assertEqual([f.split(":")[0] for f in self.faults(FULL_PATHS + [extra])], ["extra cell"])
+
+    def test_wrong_rows_and_ids(self):
+        for operation in ("route", "permute"):
+            records = copy.deepcopy(FULL_PATHS)
+            next(r for r in records if r["operation"] == operation)["rel_err_parts"] = {"indices": 1e-9}
+            self.assertEqual(len(self.faults(records)), 1)
+
+    def test_the_options_name_every_selection(self):
+        words = cells.path_options()
+        self.assertEqual(words.count("--and") + 1, len(cells.PATHS))
+        self.assertEqual(words.count("--operations"), len(cells.PATHS))
+
+    def test_shares_are_taken_cell_by_cell(self):
+        # Twice as slow as the plain product in one of twelve cells, equally fast in the others.
+        records = [r for r in copy.deepcopy(FULL_PATHS) if r["variant"] == "kn"]
+        records[0]["ms"] *= 2
+        line = self.line(summary.path_lines(records, FULL, TABLE), "grouped kn bf16")
+        self.assertIn(f" {len(records)} cells", line)
+        self.assertIn(f"{0.5 ** (1 / len(records)):.3f} of grouped bf16, least 0.50", line)
+        self.assertIn("reached", line)
+        for r in records:
+            r["ms"] *= 1.2
+        self.assertIn("missed", self.line(summary.path_lines(records, FULL, TABLE), "grouped kn bf16"))
+
+    def test_groups_of_one_size_stand_beside_uniform_routing(self):
+        records = [r for r in FULL_PATHS if r["operation"] == "grouped_masked"]
+        self.assertEqual({r["routing"] for r in records}, {"equal"})
+        self.assertIn(f" {len(records)} cells", self.line(summary.path_lines(records, FULL, TABLE), "grouped_masked plain bf16"))
+
+    def test_moves_are_held_to_the_faster_copy(self):
+        self.assertEqual(summary.copy_rate(BANDWIDTH), 4e9)
+        records = [r for r in copy.deepcopy(FULL_PATHS) if r["operation"] == "permute"]
+        for r in records:
+            r["ms"] = r["bytes"] / (0.9 * 4e9)
+        self.assertIn("0.900 of copy bandwidth, least 0.90    0.850  reached", summary.move_lines(records + BANDWIDTH, TABLE)[0])
+        self.assertEqual(summary.move_lines(records, TABLE), [])
+
+    def test_float32_is_held_to_cublas(self):
+        records = [r for r in copy.deepcopy(FULL_PATHS) if r["dtype"] == "float32"]
+        for r in records:
+            r["ms"] = r["dense_ms"] / 0.94
+        self.assertIn("0.940 of cuBLAS    0.950  missed", summary.float32_lines(records, TABLE)[0])
+
+    def test_routes_have_a_bar_for_each_size(self):
+        records = [dict(r, ms=0.0199) for r in FULL_PATHS if r["operation"] == "route"]
+        lines = summary.route_lines(records)
+        self.assertEqual([line.split()[-1] for line in lines], ["missed", "reached", "reached"])
+        self.assertEqual(sum(int(line[:50].split()[-2]) for line in lines), len(records))
+
+
+FULL_PLAN = [made_up(operation, cell, cells.combines(operation)[0], contender, slower)
+             for operation, shapes in cells.plan_cells().items() for cell in sorted(shapes)
+             for contender, slower in (("ggm", 1.3), ("ggm:small", 1.25), ("ggm:large", 1.6))]
+
+
+class Plan(unittest.TestCase):
+    def faults(self, records, **kwargs):
+        return check.plan_faults(records, TABLE, SOURCE, **kwargs)
+
+    def test_the_file_of_shapes_follows_from_its_rule(self):
+        self.assertEqual(cells.seeded_shapes(), shapes12.shapes())
+
+    def test_shapes_are_none_of_the_workloads(self):
+        self.assertEqual(len(cells.seeded_shapes()), 12)
+        for shape in cells.seeded_shapes().values():
+            self.assertTrue(12 <= shape["experts"] <= 300 and 700 <= shape["tokens"] <= 20000 and 1 <= shape["top_k"] <= 8)
+            for features in (shape["out_features"], shape["in_features"]):
+                self.assertTrue(features % 8 == 0 and features % 64 != 0)
+
+    def test_a_full_record_has_no_fault(self):
+        self.assertEqual(self.faults(FULL_PLAN), [])
+
+    def test_a_missing_shape_and_a_shape_without_forced_kernels(self):
+        self.assertEqual([f.split(":")[0] for f in self.faults(FULL_PLAN[3:])], ["missing cell"])
+        self.assertEqual(self.faults(FULL_PLAN[3:], partial=True), [])
+        self.assertEqual([f.split(":")[0] for f in self.faults(FULL_PLAN[:1] + FULL_PLAN[3:])], ["no forced kernel"])
+
+    def test_a_forced_kernel_must_be_right_too(self):
+        records = copy.deepcopy(FULL_PLAN)
+        records[1]["rel_err_parts"] = {"d": 0.1}
+        self.assertEqual(len(self.faults(records)), 1)
+
+    def test_the_ratio_is_to_the_best_forced_kernel(self):
+        found = summary.plan_ratios(FULL_PLAN)
+        self.assertEqual(len(found), 12 * len(cells.PLAN_OPERATIONS))
+        for ratio, best in found.values():
+            self.assertAlmostEqual(ratio, 1.3 / 1.25)
+            self.assertEqual(best, "small")
+
+
+def torch_record(contender, cell, ms, operation="grouped"):
+    return {"operation": operation, **dict(zip(("workload", "product", "tokens", "routing"), cell)), "contender": contender, "ms": ms,
+            "rounds": 20, "source_id": SOURCE}
+
+
+FULL_TORCH = [torch_record(contender, cell, ms) for cell in sorted(cells.peer_cells("grouped", PEERS, TABLE)) if cell[2] >= 4096
+              for contender, ms in (("ggm", 1.0), ("torch", 1.2))]
+FULL_TORCH.append({"operation": "values", "what": "grouped", "error": 1e-6, "limit": 2e-5, "source_id": SOURCE})
+
+
+class Torch(unittest.TestCase):
+    def test_a_full_record_has_no_fault(self):
+        self.assertEqual(check.torch_faults(FULL_TORCH, SOURCE), [])
+
+    def test_stale_or_wrong_values_or_few_rounds_or_no_values(self):
+        self.assertEqual(len(check.torch_faults(FULL_TORCH, "ba9876543210")), 1)
+        self.assertEqual(len(check.torch_faults(FULL_TORCH + [dict(FULL_TORCH[-1], error=3e-5)], SOURCE)), 1)
+        self.assertEqual(len(check.torch_faults(FULL_TORCH + [dict(FULL_TORCH[-1], error=float("nan"))], SOURCE)), 1)
+        self.assertEqual(len(check.torch_faults([dict(FULL_TORCH[0], rounds=19)] + FULL_TORCH[1:], SOURCE)), 1)
+        self.assertEqual(len(check.torch_faults(FULL_TORCH[:-1], SOURCE)), 1)
+
+    def test_ratios(self):
+        found = summary.torch_ratios(FULL_TORCH)
+        self.assertEqual(set(found), {"grouped"})
+        self.assertTrue(all(abs(ratio - 1.2) < 1e-12 for ratio in found["grouped"].values()))
+
+
+class Relations(unittest.TestCase):
+    def test_portable_kernels_stand_beside_the_choice(self):
         cell = ("olmoe", "up", 32768, "uniform")
-        more = [made_up("grouped", cell, contender="cuBLAS loop"), dict(made_up("grouped", cell), dtype="float32"), bandwidth]
-        for operation in ("route", "permute", "unpermute"):
-            record = dict(made_up("grouped", cell), operation=operation, ms=0.02)
-            record["flops"], record["dense_flops"], record["bytes"] = check.work(record, TABLE)
-            more.append(record)
-        check.print_means(FULL, PEERS, TABLE)
-        check.print_baselines(FULL + more, TABLE)
-        check.print_paths(FULL + more, TABLE)
-        self.assertTrue(all(math.isfinite(value) for value, _ in check.means(FULL + more, TABLE).values()))
+        twice = [dict(r, contender="ggm-portable", ms=2 * r["ms"], fraction=r["fraction"] / 2)
+                 for r in FULL if cells.cell_of(r) == cell and r["combine"] != "ordered"]
+        lines = summary.portable_lines(FULL + twice, TABLE)
+        self.assertEqual(len(lines), len(cells.REQUIRED))
+        self.assertTrue(all("2.000, 2.00 to 2.00" in line for line in lines), lines)
+        self.assertEqual(faults(FULL + twice), [])
+
+    def test_the_backward_is_held_to_the_forward(self):
+        records = copy.deepcopy(FULL)
+        for r in records:
+            if r["operation"] == "moe_backward":
+                r["ms"] *= 2
+        for given, verdict in ((FULL, "reached"), (records, "missed")):
+            line = next(line for line in summary.relation_lines(given, TABLE) if "moe_backward over moe_forward, train" in line)
+            self.assertTrue(line.endswith(verdict), line)
 
 
 if __name__ == "__main__":
