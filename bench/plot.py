@@ -14,8 +14,8 @@ import matplotlib.pyplot as plt
 import cells
 import summary
 
-COLORS = {"ggm": "#1f6fb4", "ggm ordered": "#7fb2dd", "ggm-portable": "#3a3f8f", "cuBLAS dense": "#9a9a9a", "cuBLAS loop": "#d98032", "cuBLAS grouped": "#5b9e4d",
-          "cuBLAS padded": "#b0508d", "permute, cuBLAS loop, unpermute": "#8a6d3b"}
+COLORS = {"ggm": "#1f6fb4", "ggm ordered": "#7fb2dd", "ggm-portable": "#3a3f8f", "cuBLAS dense": "#9a9a9a", "cuBLAS loop": "#d98032",
+          "cuBLAS grouped": "#5b9e4d", "cuBLAS padded": "#b0508d", "permute, cuBLAS loop, unpermute": "#8a6d3b"}
 
 
 def label_of(record):

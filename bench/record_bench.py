@@ -1,27 +1,44 @@
 #!/usr/bin/env python3
-"""Records the bench in bench/results/bench-h200.jsonl, from committed sources only.
+"""Records the bench in bench/results, from committed sources only.
 
-Usage: bench/record_bench.py BUILD [--output FILE] [--manifest FILE] [--no-build] [-- options of ggm_bench]
+Usage: bench/record_bench.py BUILD [--sets main,paths,plan] [--gpus N] [--seconds S] [--folder DIR] [--manifest FILE] [--no-build]
+       bench/record_bench.py BUILD --output FILE [--gpus N] [...] -- options of ggm_bench      a record of one's own
        bench/record_bench.py --write-manifest FILE      where the checkout is
-BUILD holds bench/ggm_bench, built with GGM_BUILD_BENCH=ON. Without options of its own it measures the cells that check.py asks for:
-grouped, grouped_k, moe_forward and moe_backward in bf16. On a copy of the files without .git, a manifest written in the
-checkout takes git's place: every file is compared with it.
+BUILD holds bench/ggm_bench, built with GGM_BUILD_BENCH=ON. The sets:
+  main   bench-h200.jsonl   every cell of the peers' file, bf16, with the baselines and the portable kernels beside it
+  paths  paths-h200.jsonl   the other paths (PATHS of cells.py)
+  plan   plan-h200.jsonl    the shapes of shapes12.json, the planned kernel beside each forced one
+With --gpus N the cells are dealt out to N GPUs of one machine that work beside each other, each with S seconds in all (150). The main set
+leaves the baselines away once it has used two thirds of its share, and a cell that would begin behind the share is not measured.
+What each program printed is in BUILD/bench/record-*.log.
 
-It refuses when include, src, tests or bench (results apart) have changes. The records carry the source id:
+On a copy of the files without .git, a manifest written in the checkout takes git's place: every file is compared with it. It refuses when
+include, src, tests or bench (results apart) have changes. The records carry the source id:
   first 12 hex digits of: git ls-files -s include src | sha256sum
 Exit: 0 all cells measured, 1 some were not, 2 refused.
 """
 import argparse
+import concurrent.futures
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
+from cells import path_options
 from record_tests import Refused, check_manifest, ids, output
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-OPERATIONS = "grouped,grouped_k,moe_forward,moe_backward"
 FOLDERS = ("include", "src", "tests", "bench", ":!bench/results")
+# Share of the time, options of ggm_bench. A baseline with groups padded to the largest of a skewed routing is not worth more than half a second.
+SETS = {
+    "main": (0.64, ["--operations", "grouped,grouped_k,moe_forward,moe_backward", "--contender-seconds", "0.5"]),
+    "paths": (0.26, [*path_options(), "--contenders", "ggm"]),
+    "plan": (0.10, ["--shapes", "seeded", "--operations", "grouped,grouped_k,moe_forward", "--contenders", "rows"]),
+}
+FILES = {"main": "bench-h200.jsonl", "paths": "paths-h200.jsonl", "plan": "plan-h200.jsonl"}
+BASELINE_SHARE = 0.67  # of the main set's time
 
 
 def git_manifest():
@@ -36,14 +53,80 @@ def parse():
     own, options = (words[:words.index("--")], words[words.index("--") + 1:]) if "--" in words else (words, [])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", type=pathlib.Path)
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench" / "results" / "bench-h200.jsonl")
+    parser.add_argument("--sets", default="main,paths,plan")
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=150, help="for each GPU, all sets together; 0: no limit")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "bench" / "results")
+    parser.add_argument("--output", type=pathlib.Path, help="file of a record of one's own")
     parser.add_argument("--manifest", type=pathlib.Path)
     parser.add_argument("--no-build", action="store_true", help="trust that BUILD is up to date; by default it is built first")
     parser.add_argument("--write-manifest", type=pathlib.Path)
     arguments = parser.parse_args(own)
     if arguments.build is None and arguments.write_manifest is None:
         parser.error("name the build folder")
+    if bool(options) != bool(arguments.output):
+        parser.error("--output FILE and -- options of ggm_bench go together")
+    unknown = set(arguments.sets.split(",")) - set(SETS)
+    if unknown or arguments.gpus < 1:
+        parser.error(f"--sets = {arguments.sets}, --gpus = {arguments.gpus}: sets are {' '.join(SETS)}, at least one GPU")
     return arguments, options
+
+
+def jobs_of(arguments, options):
+    """[(name, file, options)], in the order in which every GPU does them."""
+    if options:
+        return [("own", arguments.output, options)]
+    names = arguments.sets.split(",")
+    whole = sum(SETS[name][0] for name in names)
+    jobs = []
+    for name in names:
+        share, words = SETS[name]
+        seconds = arguments.seconds * share / whole
+        limits = ["--budget", f"{seconds:.0f}"] if seconds else []
+        if seconds and name == "main":
+            limits += ["--baseline-budget", f"{BASELINE_SHARE * seconds:.0f}"]
+        jobs.append((name, arguments.folder / FILES[name], [*words, *limits]))
+    return jobs
+
+
+def visible_gpus(count):
+    """What CUDA_VISIBLE_DEVICES is for each; a list that is set already is the one to take from."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    listed = given.split(",") if given else [str(i) for i in range(count)]
+    if len(listed) < count:
+        raise Refused(f"--gpus = {count}, but CUDA_VISIBLE_DEVICES = {given}")
+    return listed[:count]
+
+
+def run_jobs(program, jobs, gpu, part, parts, stamp, scratch):
+    """One GPU's part of every job, one after the other. Returns the worst exit status."""
+    worst = 0
+    for name, _, options in jobs:
+        log = program.parent / f"record-{name}-{part}.log"
+        command = [str(program), *options, "--source-id", stamp, "--output", str(scratch / f"{name}-{part}.jsonl"),
+                   "--peers", str(ROOT / "bench" / "peers-h200.csv")]
+        if parts > 1:
+            command += ["--part", f"{part}/{parts}"]
+        started = time.monotonic()
+        with open(log, "w", encoding="utf-8") as file:
+            status = subprocess.run(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT,
+                                    env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu}).returncode
+        lines = log.read_text(encoding="utf-8").splitlines()
+        told = [line for line in lines if line.startswith(("FAILED", "ggm_bench:", "the device is"))]
+        left_out = sum(" left out: " in line or ": no " in line for line in lines)
+        print(f"{name} {part}/{parts} on GPU {gpu}: status {status}, {time.monotonic() - started:.0f} s, {left_out} contenders left out; "
+              f"{lines[-1] if lines else 'nothing printed'}\n" + "".join(line + "\n" for line in told), end="", flush=True)
+        worst = max(worst, abs(status))
+    return worst
+
+
+def join(parts, path):
+    """The parts' lines in one file: bandwidths first, as in the record of one run."""
+    lines = [line for part in parts if part.is_file() for line in part.read_text(encoding="utf-8").splitlines(keepends=True)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = '{"operation": "bandwidth"'
+    path.write_text("".join(sorted(lines, key=lambda line: not line.startswith(first))), encoding="utf-8")
+    print(f"{len(lines)} records written to {path}")
 
 
 def measure(arguments, options):
@@ -53,15 +136,14 @@ def measure(arguments, options):
         subprocess.run(["cmake", "--build", str(arguments.build), "--target", "ggm_bench"], cwd=ROOT, check=True)
     if not program.is_file():
         raise Refused(f"{program} is not there: build it with -DGGM_BUILD_BENCH=ON")
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    if not any(option == "--operations" for option in options):
-        options = ["--operations", OPERATIONS, *options]
-    command = [str(program), *options, "--source-id", ids(manifest)["source_id"], "--output", str(arguments.output),
-               "--peers", str(ROOT / "bench" / "peers-h200.csv")]
-    started = time.monotonic()
-    status = subprocess.run(command, cwd=ROOT).returncode
-    print(f"{time.monotonic() - started:.0f} s, written to {arguments.output}")
-    return status
+    jobs, stamp, gpus = jobs_of(arguments, options), ids(manifest)["source_id"], visible_gpus(arguments.gpus)
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(len(gpus)) as pool:
+        scratch = pathlib.Path(folder)
+        work = [pool.submit(run_jobs, program, jobs, gpu, part, len(gpus), stamp, scratch) for part, gpu in enumerate(gpus, 1)]
+        status = max(job.result() for job in work)
+        for name, path, _ in jobs:
+            join([scratch / f"{name}-{part}.jsonl" for part in range(1, len(gpus) + 1)], path)
+    return min(status, 1)
 
 
 def main():
