@@ -100,11 +100,14 @@ ggm_status_t scale_dy(const Backward& b) {
   copy.in = b.dy.base;
   copy.out = b.plan.scaled_dy.at<void>(b.workspace);
   copy.in_type = copy.out_type = problem.dy_type;
+  copy.tokens = problem.routing.tokens;
+  copy.top_k = problem.routing.top_k;
   copy.rows = problem.routing.max_rows;
   copy.features = problem.out_features;
   copy.in_ld = b.dy.ld;
   copy.out_ld = b.plan.scaled_dy_ld;
-  copy.source = b.rows.row_token;
+  copy.assignment_row = b.rows.assignment_row;
+  copy.row_assignment = b.rows.row_assignment;
   copy.weight = b.rows.row_weight;
   copy.keep_unused = true;
   return copy_rows(copy, b.launch);

@@ -13,6 +13,7 @@ ggm_status_t check_and_prepare(const PermuteProblem& problem, const Tensors& ten
   const GivenRows given{tensors.group_offsets, tensors.row_assignment, tensors.assignment_row, tensors.num_tokens,
                         tensors.faults};
   GGM_TRY(check_rows(problem.routing, given, rows, launch));
+  if (rows.row_weight == nullptr) return GGM_STATUS_SUCCESS;  // nothing here reads row_token
   return prepare_rows(problem.routing, rows, tensors.routing_weights, problem.routing_weight_type, problem.routing_weights_ld,
                       launch);
 }
@@ -24,11 +25,14 @@ CopyRows rows_from_tokens(const PermuteProblem& problem, const RowPointers& rows
   copy.out = out;
   copy.in_type = problem.token_type;
   copy.out_type = problem.row_type;
+  copy.tokens = problem.routing.tokens;
+  copy.top_k = problem.routing.top_k;
   copy.rows = problem.routing.max_rows;
   copy.features = problem.features;
   copy.in_ld = problem.token_ld;
   copy.out_ld = problem.row_ld;
-  copy.source = rows.row_token;
+  copy.assignment_row = rows.assignment_row;
+  copy.row_assignment = rows.row_assignment;
   copy.weight = rows.row_weight;
   copy.keep_unused = problem.keep_unused_rows;
   return copy;

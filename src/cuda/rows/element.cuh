@@ -60,6 +60,26 @@ __device__ Chunk<T, N> load_chunk(const T* p) {
     reinterpret_cast<uint4*>(&chunk)[i] = __ldg(reinterpret_cast<const uint4*>(p) + i);
   return chunk;
 }
+// The same, as it lies in memory. Elements of 16 bits take a register each once they are named, so a chunk that waits for its
+// use is kept in this form.
+template <typename T, int N>
+struct PackedChunk {
+  uint4 part[sizeof(T) * N / 16];
+
+  __device__ Chunk<T, N> unpack() const {
+    Chunk<T, N> chunk;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(chunk) / 16); ++i) reinterpret_cast<uint4*>(&chunk)[i] = part[i];
+    return chunk;
+  }
+};
+template <typename T, int N>
+__device__ PackedChunk<T, N> load_packed(const T* p) {
+  PackedChunk<T, N> chunk;
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(chunk) / 16); ++i) chunk.part[i] = __ldg(reinterpret_cast<const uint4*>(p) + i);
+  return chunk;
+}
 // Memory that this kernel also writes.
 template <typename T, int N>
 __device__ Chunk<T, N> load_own_chunk(const T* p) {

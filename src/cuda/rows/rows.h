@@ -1,6 +1,6 @@
-// Kernels over rows of features: the gather, the weighted sum of a token's rows, inner products of rows, sums over an expert's
-// rows, zeros. They are memory-bound: 16-byte accesses where base and leading dimension allow, elements elsewhere, the same
-// bits. All pointers are device pointers and all row indices have been checked (src/cuda/routing).
+// Kernels over rows of features: tokens to rows, the weighted sum of a token's rows, inner products of rows, sums over an
+// expert's rows, zeros. They are memory-bound: 16-byte accesses where base and leading dimension allow, elements elsewhere, the
+// same bits. All pointers are device pointers and all row indices have been checked (src/cuda/routing).
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@
 
 namespace ggm::cuda {
 
-// out[r] = round(weight[r] * in[source[r]]) for r < rows; without weights a conversion. source[r] < 0: a zero row, or kept.
+// out[r] = round(weight[r] * in[t]) for each row r of a token t; without weights a conversion. Rows of no token: zero, or kept.
 struct CopyRows {
   const void* in;
   void* out;
   Type in_type, out_type;
-  std::int64_t rows, features, in_ld, out_ld;
-  const std::int32_t* source;
-  const void* weight;  // accumulator type, or nullptr
+  std::int64_t tokens, top_k, rows, features, in_ld, out_ld;
+  const std::int32_t* assignment_row;  // [tokens*top_k]: every row of a token is here once
+  const std::int32_t* row_assignment;  // negative: a row of no token
+  const void* weight;                  // accumulator type [rows], or nullptr
   bool keep_unused;
 };
 ggm_status_t copy_rows(const CopyRows& call, const Launch& launch);
