@@ -1,6 +1,6 @@
-// Loaders of the tensor-core kernels for strided operands, and the general one (mma_loader.cuh has the contiguous one and the
-// choice). An operand's step of K goes to shared memory in 16-byte chunks; `Copies` says which chunks a thread copies and where
-// they lie.
+// Loaders of the tensor-core kernels for strided operands (mma_loader.cuh has the contiguous one and the choice), and the
+// general one of all kernels with cp.async. An operand's step of K goes to shared memory in 16-byte chunks; `Copies` says which
+// chunks a thread copies and where they lie.
 //
 // A step is begin_step(), copy() for each of the thread's chunks, end_step(). Steps come in order, from step 0 on or from the
 // one that skip() names; those behind K become zeros. What bounds the kernels is the instructions beside the products, so the
@@ -142,11 +142,26 @@ class GeneralLoader {
   __device__ __forceinline__ void begin_step() {}
   // All copies of the step with the first: short code.
   __device__ __forceinline__ void copy(std::uint32_t stage, int first, int) const {
-    if (first != 0) return;
+    if (first == 0) copy_step(stage);
+  }
+  __device__ __forceinline__ void end_step() { k_ += Copies::kTileK; }
+  __device__ __forceinline__ void end_round(int) {}
+
+  // A whole step at once, for kernels that do not spread it.
+  __device__ __forceinline__ void issue(std::uint32_t stage) {
+    copy_step(stage);
+    end_step();
+  }
+
+ private:
+  static constexpr int kBytes = Copies::kElementBytes;
+
+  __device__ __forceinline__ void copy_step(std::uint32_t stage) const {
     const std::int64_t column = (Copies::kContiguous ? k_ : std::int64_t{operand_->column0}) + Copies::chunk() * Copies::kChunk;
     const int bytes =
         static_cast<int>(min(max(operand_->column_end - column, std::int64_t{0}), std::int64_t{Copies::kChunk})) * kBytes;
-    if (kBytes == 2 && operand_->alignment == 2 && bytes == kChunkBytes) return copy_whole(stage, column);
+    if constexpr (kBytes == 2)
+      if (operand_->alignment == 2 && bytes == kChunkBytes) return copy_whole(stage, column);
 #pragma unroll 1
     for (int i = 0; i < Copies::kCount; ++i) {
       const char* row = start(Copies::row(i));
@@ -158,11 +173,6 @@ class GeneralLoader {
         copy_unaligned<kBytes>(to, row + column * kBytes, some, operand_->alignment == 4, somewhere_);
     }
   }
-  __device__ __forceinline__ void end_step() { k_ += Copies::kTileK; }
-  __device__ __forceinline__ void end_round(int) {}
-
- private:
-  static constexpr int kBytes = Copies::kElementBytes;
 
   // Whole chunks that cp.async cannot copy: several under way at a time, so that their latencies overlap.
   __device__ __forceinline__ void copy_whole(std::uint32_t stage, std::int64_t column) const {

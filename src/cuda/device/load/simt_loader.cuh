@@ -5,8 +5,7 @@
 
 #include <type_traits>
 
-#include "cuda/device/load/chunk.cuh"
-#include "cuda/device/load/rows.cuh"
+#include "cuda/device/load/chunk_loader.cuh"
 #include "cuda/device/load/swizzle.h"
 #include "cuda/device/tile_shape.h"
 #include "problem/problem.h"
@@ -31,7 +30,8 @@ struct SimtCopies {
 };
 
 // The loaders below copy a thread's chunks of one step with each issue(), in the order of the steps; those behind K become
-// zeros. The fast ones want Operand::fast, and do for each copy only what changes from step to step.
+// zeros. The fast ones want Operand::fast, and do for each copy only what changes from step to step; GeneralLoader takes the
+// rest.
 
 // K inside: the rows are the same in every step, and the addresses move on.
 template <typename Copies>
@@ -143,52 +143,10 @@ class ListedLoader {
   std::int32_t rows_[Copies::kCount];
 };
 
-// Any alignment, chunks that end within a row: short code and few registers, slow.
-template <typename Copies>
-class GeneralRowsLoader {
- public:
-  // Fills `table` [extent], in shared memory; a barrier must pass before issue(). `somewhere`: any valid address in global
-  // memory, aligned to 16.
-  __device__ __forceinline__ GeneralRowsLoader(const Operand& operand, const char** table, const void* somewhere)
-      : operand_(&operand), table_(table), somewhere_(somewhere) {
-    if constexpr (Copies::kContiguous)
-      for (int r = threadIdx.x; r < Copies::kExtent; r += Copies::kThreads) table[r] = start(std::int64_t{operand.row0} + r);
-  }
-
-  __device__ __forceinline__ void issue(std::uint32_t stage) {
-    const std::int64_t column = (Copies::kContiguous ? k_ : std::int64_t{operand_->column0}) + Copies::chunk() * Copies::kChunk;
-    const std::int64_t left = max(operand_->column_end - column, std::int64_t{0});
-    const int bytes = static_cast<int>(min(left, std::int64_t{Copies::kChunk})) * Copies::kElementBytes;
-#pragma unroll 1
-    for (int i = 0; i < Copies::kCount; ++i) {
-      const char* row = Copies::kContiguous ? table_[Copies::row(i)] : start(k_ + Copies::row(i));
-      const std::uint32_t to = stage + Copies::offset() + i * Copies::kPassBytes;
-      const char* from = row + column * Copies::kElementBytes;
-      if (operand_->alignment == kChunkBytes)
-        copy_aligned(to, from, row != nullptr ? bytes : 0, somewhere_);
-      else
-        copy_unaligned<Copies::kElementBytes>(to, from, row != nullptr ? bytes : 0, true, somewhere_);
-    }
-    k_ += Copies::kTileK;
-  }
-
- private:
-  // Start of a row of the group, nullptr when it reads as zeros.
-  __device__ __forceinline__ const char* start(std::int64_t r) const {
-    const std::int32_t row = operand_->memory_row(r);
-    return row < 0 ? nullptr : operand_->base + row * operand_->ld_bytes;
-  }
-
-  const Operand* operand_;
-  const char** table_;
-  const void* somewhere_;
-  std::int64_t k_ = 0;
-};
-
 // `listed`: rows of an operand with K outside may be gathered or invalid.
 template <bool fast, bool listed, typename Copies>
 using SimtLoader =
-    std::conditional_t<!fast, GeneralRowsLoader<Copies>,
+    std::conditional_t<!fast, GeneralLoader<Copies>,
                        std::conditional_t<Copies::kContiguous, RowsLoader<Copies>,
                                           std::conditional_t<listed, ListedLoader<Copies>, OrderedLoader<Copies>>>>;
 
