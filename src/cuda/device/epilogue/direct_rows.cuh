@@ -9,6 +9,7 @@
 #pragma once
 
 #include "cuda/device/epilogue/dot_rows.cuh"
+#include "cuda/device/pair.cuh"
 #include "cuda/device/ptx/thread.cuh"
 
 namespace ggm::cuda {
@@ -19,22 +20,6 @@ template <>
 inline constexpr Type kTypeOf<__nv_bfloat16> = Type::bfloat16;
 template <>
 inline constexpr Type kTypeOf<__half> = Type::float16;
-
-// Two values rounded to Element, the lower one first.
-__device__ __forceinline__ std::uint32_t pack(float low, float high, __nv_bfloat16) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
-__device__ __forceinline__ std::uint32_t pack(float low, float high, __half) {
-  const __half2 pair = __floats2half2_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
-__device__ __forceinline__ float2 unpack(std::uint32_t word, __nv_bfloat16) {
-  return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
-}
-__device__ __forceinline__ float2 unpack(std::uint32_t word, __half) {
-  return __half22float2(*reinterpret_cast<const __half2*>(&word));
-}
 
 // Word j of quad lane t becomes word t of quad lane j: two exchanges, first of odd with even lanes, then of pairs.
 __device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4], int thread) {
@@ -51,14 +36,17 @@ __device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4], int th
   }
 }
 
-// Whether this tile may go the short way. The same for all threads.
+// Whether this tile may go the short way. The same for all threads. The columns that are left must be whole stores of a thread;
+// a whole tile is, whatever follows it.
 template <typename Element, int warp_columns>
 __device__ __forceinline__ bool goes_direct(const GemmCall& call, const Tile& tile) {
   const Epilogue& e = call.epilogue;
   if (e.kind == EpilogueKind::ordered || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
+  constexpr int kTile = warp_columns > kTileColumns ? warp_columns : kTileColumns;
+  const auto whole = [&](int columns) { return tile.n_left >= kTile || tile.n_left % columns == 0; };
   if (e.dots != nullptr) {
     const std::uint64_t bits = reinterpret_cast<std::uint64_t>(e.dot_x) | static_cast<std::uint64_t>(e.dot_x_ld) * 2;
-    if (warp_columns != kDotBlock || (bits & 3) != 0 || tile.n_left % 2 != 0) return false;
+    if (warp_columns != kDotBlock || (bits & 3) != 0 || !whole(2)) return false;
   }
   if (e.kind == EpilogueKind::none) return true;
   if (e.product_type != Type::none && e.product_type != kTypeOf<Element>) return false;
@@ -66,7 +54,7 @@ __device__ __forceinline__ bool goes_direct(const GemmCall& call, const Tile& ti
   if (!narrow && e.d_type != Type::float32) return false;
   const std::uint64_t bits =
       reinterpret_cast<std::uint64_t>(tile.desc.d) | static_cast<std::uint64_t>(tile.desc.ldd) * (narrow ? 2 : 4);
-  return narrow ? (bits & 15) == 0 && tile.n_left % 8 == 0 : (bits & 7) == 0 && tile.n_left % 2 == 0;
+  return narrow ? (bits & 15) == 0 && whole(8) : (bits & 7) == 0 && whole(2);
 }
 
 // The warp's part of the tile; `Sums` is a WarpTile.

@@ -3,36 +3,11 @@
 // to the others. So the fragment loads know nothing of it.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "cuda/device/load/rows.cuh"
+#include "cuda/device/pair.cuh"
 #include "cuda/device/ptx/cp_async.cuh"
 
 namespace ggm::cuda {
-
-// The elements in a 32-bit word times a float32 factor, each rounded to Element.
-template <typename Element>
-__device__ __forceinline__ std::uint32_t scale_word(std::uint32_t word, float factor);
-
-template <>
-__device__ __forceinline__ std::uint32_t scale_word<__nv_bfloat16>(std::uint32_t word, float factor) {
-  const float v0 = __uint_as_float(word << 16), v1 = __uint_as_float(word & 0xffff0000u);
-  const __nv_bfloat162 r = __floats2bfloat162_rn(__fmul_rn(factor, v0), __fmul_rn(factor, v1));
-  return *reinterpret_cast<const std::uint32_t*>(&r);
-}
-
-template <>
-__device__ __forceinline__ std::uint32_t scale_word<__half>(std::uint32_t word, float factor) {
-  const float2 v = __half22float2(*reinterpret_cast<const __half2*>(&word));
-  const __half2 r = __floats2half2_rn(__fmul_rn(factor, v.x), __fmul_rn(factor, v.y));
-  return *reinterpret_cast<const std::uint32_t*>(&r);
-}
-
-template <>
-__device__ __forceinline__ std::uint32_t scale_word<float>(std::uint32_t word, float factor) {
-  return __float_as_uint(__fmul_rn(factor, __uint_as_float(word)));
-}
 
 // The thread's chunk i of a stage that has arrived. `factors` [tile_k], in shared memory.
 template <typename Copies, typename Element>
@@ -42,7 +17,10 @@ __device__ __forceinline__ void scale_chunk(std::uint32_t stage, const float* fa
   std::uint32_t words[4];
   ptx::load_shared_16(words, at);
 #pragma unroll
-  for (int w = 0; w < 4; ++w) words[w] = scale_word<Element>(words[w], factor);
+  for (int w = 0; w < 4; ++w) {
+    const float2 v = unpack(words[w], Element{});
+    words[w] = pack(__fmul_rn(factor, v.x), __fmul_rn(factor, v.y), Element{});
+  }
   ptx::store_shared_16(at, words);
 }
 
