@@ -138,6 +138,8 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
   using Sums = WarpTile<kernel, Element, a_order, b_order>;
   extern __shared__ __align__(128) char raw[];
   auto& shared = *reinterpret_cast<MmaShared<kernel>*>(raw);
+  // Puts a tile's first copies under way. The object that does it ends here, and the main loop makes its own and lets it skip
+  // these steps (mma_main_loop): one object for both would keep its registers beside the sums of the tile before, and spill.
   const auto begin = [&](const TileSlot& slot) {
     if (slot.kind == TileKind::general) return;
     if (kMayList && slot.kind == TileKind::listed)

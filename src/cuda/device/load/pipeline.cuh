@@ -19,7 +19,7 @@ struct PipelineShared : SharedStorage<kernel, 2, 0, float> {
   alignas(16) float scale[kShape<kernel>.stages][kShape<kernel>.k];  // factors of the rows of K in each stage
 };
 
-// A, B: which chunks a thread copies (MmaCopies, SimtCopies). `tables`: a loader keeps its rows' starts in shared memory.
+// A, B: which chunks a thread copies (MmaCopies). `tables`: a loader keeps its rows' starts in shared memory.
 template <typename Shared, typename Element, typename A, typename B, typename LoaderA, typename LoaderB, bool tables,
           bool scaled>
 class Pipeline {
