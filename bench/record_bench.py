@@ -8,8 +8,8 @@ BUILD holds bench/ggm_bench, built with GGM_BUILD_BENCH=ON. The sets:
   main   bench-h200.jsonl   every cell of the peers' file, bf16, with the baselines and the portable kernels beside it
   paths  paths-h200.jsonl   the other paths (PATHS of cells.py)
   plan   plan-h200.jsonl    the shapes of shapes12.json, the planned kernel beside each forced one
-With --gpus N the cells are dealt out to N GPUs of one machine that work beside each other, each with S seconds in all (150). The main set
-leaves the baselines away once it has used two thirds of its share, and a cell that would begin behind the share is not measured.
+With --gpus N the cells are dealt out to N GPUs of one machine that work beside each other, each with S seconds in all (150). The
+baselines are left out of a cell when the cells behind it would not fit into the set's share, and a cell that would begin after it is not measured.
 What each program printed is in BUILD/bench/record-*.log.
 
 On a copy of the files without .git, a manifest written in the checkout takes git's place: every file is compared with it. It refuses when
@@ -33,12 +33,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDERS = ("include", "src", "tests", "bench", ":!bench/results")
 # Share of the time, options of ggm_bench. A baseline with groups padded to the largest of a skewed routing is not worth more than half a second.
 SETS = {
-    "main": (0.64, ["--operations", "grouped,grouped_k,moe_forward,moe_backward", "--contender-seconds", "0.5"]),
-    "paths": (0.26, [*path_options(), "--contenders", "ggm"]),
-    "plan": (0.10, ["--shapes", "seeded", "--operations", "grouped,grouped_k,moe_forward", "--contenders", "rows"]),
+    "main": (0.68, ["--operations", "grouped,grouped_k,moe_forward,moe_backward", "--contender-seconds", "0.5"]),
+    "paths": (0.23, [*path_options(), "--contenders", "ggm"]),
+    "plan": (0.09, ["--shapes", "seeded", "--operations", "grouped,grouped_k,moe_forward", "--contenders", "rows"]),
 }
 FILES = {"main": "bench-h200.jsonl", "paths": "paths-h200.jsonl", "plan": "plan-h200.jsonl"}
-BASELINE_SHARE = 0.67  # of the main set's time
 
 
 def git_manifest():
@@ -82,10 +81,7 @@ def jobs_of(arguments, options):
     for name in names:
         share, words = SETS[name]
         seconds = arguments.seconds * share / whole
-        limits = ["--budget", f"{seconds:.0f}"] if seconds else []
-        if seconds and name == "main":
-            limits += ["--baseline-budget", f"{BASELINE_SHARE * seconds:.0f}"]
-        jobs.append((name, arguments.folder / FILES[name], [*words, *limits]))
+        jobs.append((name, arguments.folder / FILES[name], [*words, *(["--budget", f"{seconds:.0f}"] if seconds else [])]))
     return jobs
 
 

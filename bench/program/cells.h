@@ -43,6 +43,9 @@ struct Selection {
 // variant.
 std::vector<Cell> select_cells(const std::string& peers_csv, const std::vector<Selection>& selections);
 
+// What the library and the dense products of a cell take with the making of data and reference, roughly.
+double expected_seconds(const Cell& cell);
+
 // Part `part` (1 .. parts) of the cells, for GPUs that work beside each other: cells of one weights tensor stay together, and
 // the parts are expected to take equally long.
 std::vector<Cell> part_of(const std::vector<Cell>& cells, int part, int parts);

@@ -14,6 +14,22 @@ __global__ void vectors_kernel(const T* base, const std::int64_t* starts, std::i
   }
 }
 
+// One warp a product.
+template <typename T>
+__global__ void dot_kernel(const T* x, const std::int64_t* x_starts, const T* w, const std::int64_t* w_starts,
+                           std::int64_t w_step, std::int64_t each, std::int64_t count, std::int64_t length, double* result) {
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  if (i >= count) return;
+  const T* left = x + x_starts[i / each];
+  const T* right = w + w_starts[i];
+  double sum = 0;
+  for (std::int64_t k = threadIdx.x % 32; k < length; k += 32) {
+    sum += static_cast<double>(to_float(left[k])) * static_cast<double>(to_float(right[k * w_step]));
+  }
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffffu, sum, step);
+  if (threadIdx.x % 32 == 0) result[i] = sum;
+}
+
 template <typename T>
 __global__ void row_times_weight_kernel(const T* dy, const T* weights, const std::int64_t* row_starts,
                                         const std::int64_t* weight_starts, std::int64_t n, std::int64_t k, double* result) {
@@ -45,6 +61,29 @@ std::vector<float> Gather::vectors(const void* base, Dtype type, const std::vect
   });
   check(cudaGetLastError(), "gather");
   check(cudaMemcpyAsync(result.data(), result_.data(), 4 * total, cudaMemcpyDeviceToHost, stream_), "gather");
+  check(cudaStreamSynchronize(stream_), "gather");
+  return result;
+}
+
+std::vector<double> Gather::dots(const void* x, const std::vector<std::int64_t>& x_starts, const void* w,
+                                 const std::vector<std::int64_t>& w_starts, std::int64_t w_step, Dtype type,
+                                 std::int64_t length) {
+  const std::int64_t count = static_cast<std::int64_t>(w_starts.size()), rows = static_cast<std::int64_t>(x_starts.size());
+  std::vector<double> result(count);
+  if (count == 0) return result;
+  starts_.reserve(8 * (count + rows));
+  result_.reserve(8 * count);
+  std::int64_t* starts = starts_.as<std::int64_t>();
+  check(cudaMemcpyAsync(starts, x_starts.data(), 8 * rows, cudaMemcpyHostToDevice, stream_), "gather");
+  check(cudaMemcpyAsync(starts + rows, w_starts.data(), 8 * count, cudaMemcpyHostToDevice, stream_), "gather");
+  with_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    dot_kernel<T><<<static_cast<unsigned>((count + 7) / 8), 256, 0, stream_>>>(
+        static_cast<const T*>(x), starts, static_cast<const T*>(w), starts + rows, w_step, count / rows, count, length,
+        result_.as<double>());
+  });
+  check(cudaGetLastError(), "gather");
+  check(cudaMemcpyAsync(result.data(), result_.data(), 8 * count, cudaMemcpyDeviceToHost, stream_), "gather");
   check(cudaStreamSynchronize(stream_), "gather");
   return result;
 }

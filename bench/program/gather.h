@@ -23,8 +23,12 @@ class Gather {
   }
   std::vector<std::int32_t> integers(const std::int32_t* base, std::int64_t count);
 
-  // q[i] = dy[row_starts[i] ..] [n] @ W[weight_starts[i] ..] [n, k], all in float64: the one reference whose inputs are too
-  // large to copy. Result [row_starts.size(), k].
+  // Products of vectors in float64, by a plain kernel: <x from x_starts[i / each] on, w from w_starts[i] on>, where `each` is
+  // w_starts.size() / x_starts.size() and the elements of w lie w_step apart. Their copies would be half a gigabyte.
+  std::vector<double> dots(const void* x, const std::vector<std::int64_t>& x_starts, const void* w,
+                           const std::vector<std::int64_t>& w_starts, std::int64_t w_step, Dtype type, std::int64_t length);
+
+  // q[i] = dy[row_starts[i] ..] [n] @ W[weight_starts[i] ..] [n, k], in float64 too. Result [row_starts.size(), k].
   std::vector<double> rows_times_weights(const void* dy, const void* weights, Dtype type,
                                          const std::vector<std::int64_t>& row_starts,
                                          const std::vector<std::int64_t>& weight_starts, std::int64_t n, std::int64_t k);

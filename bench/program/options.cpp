@@ -79,8 +79,6 @@ void set_value(Options& options, const std::string& name, const std::string& val
     if (options.rounds < 1) throw std::runtime_error("--rounds = " + value + ": at least 1");
   } else if (name == "--budget") {
     options.budget_seconds = std::stod(value);
-  } else if (name == "--baseline-budget") {
-    options.baseline_budget_seconds = std::stod(value);
   } else if (name == "--part") {
     set_part(options, value);
   } else if (name == "--shapes") {
@@ -144,9 +142,9 @@ const char* usage() {
          "  --shapes      peers: the cells of the file; seeded: the shapes of shapes12.json\n"
          "  --and         the options above begin another selection; measured is what any of them selects\n"
          "  --contenders  ggm dense portable rows loop grouped padded unfused; ggm and dense always run, rows only if named\n"
-         "  --rounds N    timed rounds (20)                  --budget S  no further cell starts after S seconds\n"
+         "  --rounds N    timed rounds (20)                  --budget S  no further cell starts after S seconds, and a cell\n"
+         "                has ggm and dense alone when the cells behind it would not fit otherwise\n"
          "  --part I/N    of the cells, for GPUs beside each other\n"
-         "  --baseline-budget S    after S seconds further cells have ggm and dense alone\n"
          "  --contender-seconds S  a baseline that would take longer in a cell is left out of it (2)\n"
          "  --launch graph|direct  (graph)                   --family auto|portable  (auto)\n"
          "  --quick       5 rounds of qwen3-30b; give it first, later options change it\n"

@@ -13,8 +13,7 @@ struct Options {
   std::vector<Selection> selections{Selection{}};  // their union
   std::vector<std::string> contenders;             // empty: all but rows; ggm and dense always run
   int rounds = 20;                                 // timed rounds, after two that are not
-  double budget_seconds = 0;                       // no further cell starts after that long; 0: no limit
-  double baseline_budget_seconds = 0;              // after that long further cells have ggm and dense alone; 0: no limit
+  double budget_seconds = 0;                       // no further cell starts after that long, baselines go first; 0: no limit
   double contender_seconds = 2;                    // a baseline that would take longer in a cell is left out of it
   bool graph = true;                               // replay CUDA graphs; false: plain launches
   int part = 1, parts = 1;                         // measure this part of the cells

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <thread>
 
 namespace ggm_bench {
 
@@ -29,30 +28,6 @@ constexpr std::int64_t kSamples = 1024;
 constexpr std::int64_t kSamplesTwoRoundings = 2 * kSamples;
 constexpr std::int64_t kGradientSide = 22;  // rows and columns of each of four experts' weight gradients
 
-// Four sums, since one would wait for the addition before it.
-double dot(const float* a, const float* b, std::int64_t length) {
-  double sum[4] = {0, 0, 0, 0};
-  std::int64_t i = 0;
-  for (; i + 4 <= length; i += 4) {
-    for (int j = 0; j < 4; ++j) sum[j] += static_cast<double>(a[i + j]) * static_cast<double>(b[i + j]);
-  }
-  for (; i < length; ++i) sum[0] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-// f(0) .. f(count - 1), each once, on a few threads.
-template <typename F>
-void in_parallel(std::size_t count, F f) {
-  constexpr std::size_t kThreads = 8;
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([=] {
-      for (std::size_t i = count * t / kThreads; i < count * (t + 1) / kThreads; ++i) f(i);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 // Where column c of expert e's matrix begins; its K elements lie weight_step apart.
 std::int64_t weight_start(const CellData& d, std::int64_t expert, std::int64_t c) {
   return expert * d.weight_stride() + (d.cell->kn() ? c : c * d.weight_ld());
@@ -72,11 +47,7 @@ std::vector<double> meet(const CellData& d, Gather& gather, const std::vector<Me
     rows.push_back(m.row * d.cell->pitch(d.k));
     for (std::int64_t c : columns) weights.push_back(weight_start(d, m.expert, c));
   }
-  const auto x = gather.vectors(d.input(0), d.cell->dtype, rows, 1, d.k);
-  const auto w = gather.vectors(d.weights(), d.cell->dtype, weights, weight_step(d), d.k);
-  std::vector<double> products(weights.size());
-  in_parallel(products.size(), [&](std::size_t i) { products[i] = dot(&x[i / columns.size() * d.k], &w[i * d.k], d.k); });
-  return products;
+  return gather.dots(d.input(0), rows, d.weights(), weights, weight_step(d), d.cell->dtype, d.k);
 }
 
 std::vector<Expected> grouped(const CellData& d, Gather& gather) {
