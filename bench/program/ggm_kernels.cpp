@@ -4,6 +4,10 @@
 
 #include "contender.h"
 #include "plan/kernel_table.h"
+#if __has_include("plan/wgmma_table.h")
+#include "plan/wgmma_table.h"
+#define GGM_BENCH_WGMMA
+#endif
 
 namespace ggm_bench {
 
@@ -32,13 +36,37 @@ class KernelsVariable {
   bool was_set_ = false;
 };
 
+std::vector<Contender> of_library(const Context& context) {
+  std::vector<Contender> made = ggm_products(context);
+  return made.empty() ? ggm_moe(context) : made;
+}
+
+// A library that does not read the variable would be measured against itself.
+void require_variable(const Context& context) {
+  const KernelsVariable variable("no such kernel");
+  try {
+    of_library(context);
+  } catch (const std::exception&) {
+    return;
+  }
+  throw std::runtime_error(
+      "the library plans products with GGM_KERNELS = \"no such kernel\", so it does not read the variable");
+}
+
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> names;
+  for (const auto& row : ggm::kGemmKernels) names.push_back(row.name);
+#ifdef GGM_BENCH_WGMMA
+  for (const auto& row : ggm::kWgmmaKernels) names.push_back(row.name);
+#endif
+  return names;
+}
+
 // The library's own contender of the cell under the value; the ordered combine has no twin.
 std::vector<Contender> restricted(const Context& context, const std::string& value, const std::string& name) {
   const KernelsVariable variable(value);
-  std::vector<Contender> made = ggm_products(context);
-  if (made.empty()) made = ggm_moe(context);
   std::vector<Contender> kept;
-  for (Contender& c : made) {
+  for (Contender& c : of_library(context)) {
     if (c.combine == "ordered") continue;
     c.name = name;
     c.baseline = true;
@@ -60,15 +88,18 @@ bool compared(const Cell& cell) {
 }  // namespace
 
 std::vector<Contender> ggm_portable(const Context& context) {
-  return compared(*context.data.cell) ? restricted(context, "portable", "ggm-portable") : std::vector<Contender>{};
+  if (!compared(*context.data.cell)) return {};
+  require_variable(context);
+  return restricted(context, "portable", "ggm-portable");
 }
 
 std::vector<Contender> ggm_forced_rows(const Context& context) {
   std::vector<Contender> all;
   if (!compared(*context.data.cell)) return all;
-  for (const ggm::GemmKernel& row : ggm::kGemmKernels) {
+  require_variable(context);
+  for (const std::string& name : kernel_names()) {
     try {
-      for (Contender& c : restricted(context, row.name, std::string("ggm:") + row.name)) all.push_back(std::move(c));
+      for (Contender& c : restricted(context, name, "ggm:" + name)) all.push_back(std::move(c));
     } catch (const std::exception&) {
       // The library refuses a row of another arithmetic: it is no way to do the cell.
     }
