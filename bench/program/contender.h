@@ -41,6 +41,7 @@ struct Context {
   const CellData& data;
   ggm_handle_t ggm;
   Cublas& cublas;
+  ggm_handle_t portable;  // of the family GGM_KERNELS_CUDA_PORTABLE
 };
 
 // Contenders of the library; every one may throw, which ends the cell.
@@ -48,8 +49,7 @@ std::vector<Contender> ggm_products(const Context& context);  // grouped, groupe
 std::vector<Contender> ggm_moe(const Context& context);       // moe_forward (auto and ordered), moe_backward
 std::vector<Contender> ggm_rows(const Context& context);      // route, permute, unpermute
 
-// The library once more, restricted by GGM_KERNELS, on the operations that have a product; named "ggm-portable" and
-// "ggm:<row>".
+// The library once more with fewer kernels to choose from, on the operations that have a product; "ggm-portable", "ggm:<row>".
 std::vector<Contender> ggm_portable(const Context& context);     // rows of the kernel table that run on any GPU
 std::vector<Contender> ggm_forced_rows(const Context& context);  // each row of the kernel table that can do the cell
 

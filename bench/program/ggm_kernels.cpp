@@ -1,5 +1,6 @@
-// The library with its choice of kernels restricted: GGM_KERNELS is read when a call is planned, so the variable is set around
-// the making of a contender and around each of its calls. A captured graph keeps what was planned.
+// The library with its choice of kernels restricted. The portable kernels have a handle of their own. For one kernel alone
+// there is the variable GGM_KERNELS, which is read when a call is planned: it is set around the making of a contender and
+// around each of its calls, and a captured graph keeps what was planned.
 #include <cstdlib>
 
 #include "contender.h"
@@ -62,21 +63,27 @@ std::vector<std::string> kernel_names() {
   return names;
 }
 
-// The library's own contender of the cell under the value; the ordered combine has no twin.
-std::vector<Contender> restricted(const Context& context, const std::string& value, const std::string& name) {
-  const KernelsVariable variable(value);
-  std::vector<Contender> kept;
-  for (Contender& c : of_library(context)) {
-    if (c.combine == "ordered") continue;
+// Those of `made` that are compared, under another name; the ordered combine has no twin.
+std::vector<Contender> renamed(std::vector<Contender> made, const std::string& name) {
+  std::erase_if(made, [](const Contender& c) { return c.combine == "ordered"; });
+  for (Contender& c : made) {
     c.name = name;
     c.baseline = true;
-    c.enqueue = [value, inner = std::move(c.enqueue)](int set, cudaStream_t stream) {
-      const KernelsVariable during(value);
+  }
+  return made;
+}
+
+// With one kernel of the table alone.
+std::vector<Contender> forced(const Context& context, const std::string& kernel) {
+  const KernelsVariable variable(kernel);
+  std::vector<Contender> made = renamed(of_library(context), "ggm:" + kernel);
+  for (Contender& c : made) {
+    c.enqueue = [kernel, inner = std::move(c.enqueue)](int set, cudaStream_t stream) {
+      const KernelsVariable during(kernel);
       inner(set, stream);
     };
-    kept.push_back(std::move(c));
   }
-  return kept;
+  return made;
 }
 
 bool compared(const Cell& cell) {
@@ -89,8 +96,7 @@ bool compared(const Cell& cell) {
 
 std::vector<Contender> ggm_portable(const Context& context) {
   if (!compared(*context.data.cell)) return {};
-  require_variable(context);
-  return restricted(context, "portable", "ggm-portable");
+  return renamed(of_library({context.data, context.portable, context.cublas, context.portable}), "ggm-portable");
 }
 
 std::vector<Contender> ggm_forced_rows(const Context& context) {
@@ -99,7 +105,7 @@ std::vector<Contender> ggm_forced_rows(const Context& context) {
   require_variable(context);
   for (const std::string& name : kernel_names()) {
     try {
-      for (Contender& c : restricted(context, name, "ggm:" + name)) all.push_back(std::move(c));
+      for (Contender& c : forced(context, name)) all.push_back(std::move(c));
     } catch (const std::exception&) {
       // The library refuses a row of another arithmetic: it is no way to do the cell.
     }

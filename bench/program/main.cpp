@@ -113,6 +113,8 @@ int run(const Options& options, const std::string& command) {
   params.backend = GGM_BACKEND_CUDA;
   params.kernel_family = options.kernel_family;
   check_ggm(ggm_create(&params, &machine.ggm), "ggm_create");
+  params.kernel_family = GGM_KERNELS_CUDA_PORTABLE;
+  check_ggm(ggm_create(&params, &machine.portable), "ggm_create of the portable family");
   Cublas cublas(machine.stream);
   RecordWriter writer(options.output, options.source_id, device, options.rounds, environment_fields(cublas, command));
   Buffers buffers;
@@ -121,6 +123,7 @@ int run(const Options& options, const std::string& command) {
   machine.buffers = &buffers;
   machine.random = &random;
   const int missing = measure(cells, options, machine, writer);
+  ggm_destroy(machine.portable);
   ggm_destroy(machine.ggm);
   return missing == 0 ? 0 : 1;
 }

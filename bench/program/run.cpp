@@ -72,7 +72,7 @@ bool prepare(const Contender& contender, const std::vector<Expected>& expected, 
 
 void run_cell(const Cell& cell, const Options& options, const Machine& machine, RecordWriter& writer) {
   const CellData data = prepare_cell(cell, *machine.buffers, machine.stream);
-  const Context context{data, machine.ggm, *machine.cublas};
+  const Context context{data, machine.ggm, *machine.cublas, machine.portable};
   const std::vector<Contender> contenders = make_contenders(context, options);
   Gather gather(machine.stream);
   const auto expected = expected_of(data, gather);

@@ -13,6 +13,7 @@ namespace ggm_bench {
 struct Machine {
   cudaStream_t stream = nullptr;
   ggm_handle_t ggm = nullptr;
+  ggm_handle_t portable = nullptr;
   Cublas* cublas = nullptr;
   Buffers* buffers = nullptr;
   std::mt19937* random = nullptr;
