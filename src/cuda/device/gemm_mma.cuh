@@ -84,6 +84,7 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSl
   constexpr int kSteps = shape.k / 16, kPlaces = WarpTile<kernel, Element, a_order, b_order>::kBetween;
   // Made anew: kept from the first copies on, its registers would be alive together with the sums of the tile before.
   using Steps = typename MmaSteps<kind, kernel, Element, a_order, b_order>::type;
+  constexpr int kIssuePlaces = Steps::kShiftParts > 0 ? kPlaces / 2 : kPlaces;  // shifts come behind the copies
   Steps steps(call, slot.inputs, shared);
   if constexpr (kind == TileKind::general)
     steps.fill();
@@ -107,8 +108,12 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSl
       const int next = (u + 1) % shape.stages, free = (u + shape.stages - 1) % shape.stages;
       steps.own_arrived();
       const auto between = [&](int place) {
-        share<kPlaces, Steps::kIssueParts>(place, [&](int part) { steps.issue_part(free, part, u); });
+        share<kIssuePlaces, Steps::kIssueParts>(place, [&](int part) { steps.issue_part(free, part, u); });
         share<kPlaces, Steps::kScaleParts>(place, [&](int part) { steps.scale_part(next, part); });
+        if constexpr (Steps::kShiftParts > 0)
+          if (place >= kIssuePlaces)
+            share<kPlaces - kIssuePlaces, Steps::kShiftParts>(
+                place - kIssuePlaces, [&](int part) { steps.shift_part(next, (u + 2) % shape.stages, part); });
       };
 #pragma unroll
       for (int s = 0; s < kSteps; ++s)

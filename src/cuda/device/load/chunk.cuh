@@ -35,6 +35,17 @@ __device__ __forceinline__ void copy_unaligned(std::uint32_t to, const char* fro
   }
 }
 
+// The block of 16 bytes at `from`, a multiple of 16, of which only the 16-bit elements from byte `begin` to byte `end` may be
+// read; zeros for the others.
+__device__ __forceinline__ void copy_part(std::uint32_t to, const char* from, int begin, int end) {
+  std::uint32_t quad[4] = {0, 0, 0, 0};
+  const unsigned short* source = reinterpret_cast<const unsigned short*>(from);
+#pragma unroll
+  for (int j = 0; j < 8; ++j)
+    if (2 * j >= begin && 2 * j < end) quad[j / 2] |= static_cast<std::uint32_t>(__ldg(source + j)) << (16 * (j % 2));
+  ptx::store_shared_16(to, quad);
+}
+
 // A whole chunk of 16-bit elements on its way through registers, from an address that is aligned to its elements. The loads are
 // the same whether it starts between two words or not, so a warp with rows of both kinds does not split.
 class UnalignedChunk {

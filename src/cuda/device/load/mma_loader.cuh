@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda/device/load/chunk_loader.cuh"
+#include "cuda/device/load/shifted_loader.cuh"
 #include "cuda/device/load/swizzle.h"
 
 namespace ggm::cuda {
@@ -75,9 +76,15 @@ class FastContiguousLoader {
 
 // `listed`: rows of a strided operand are gathered or may be invalid.
 template <bool fast, bool listed, typename Copies>
-using MmaLoader =
-    std::conditional_t<!fast, GeneralLoader<Copies>,
-                       std::conditional_t<Copies::kContiguous, FastContiguousLoader<Copies>,
-                                          std::conditional_t<listed, FastStridedLoader<Copies>, FastOrderedLoader<Copies>>>>;
+struct MmaLoaderOf {
+  using type = std::conditional_t<!fast, GeneralLoader<Copies>,
+                                  std::conditional_t<listed, FastStridedLoader<Copies>, FastOrderedLoader<Copies>>>;
+};
+template <bool fast, bool listed, typename Copies>
+requires Copies::kContiguous struct MmaLoaderOf<fast, listed, Copies> {
+  using type = std::conditional_t<fast, FastContiguousLoader<Copies>, ShiftedLoader<Copies>>;
+};
+template <bool fast, bool listed, typename Copies>
+using MmaLoader = typename MmaLoaderOf<fast, listed, Copies>::type;
 
 }  // namespace ggm::cuda

@@ -3,12 +3,14 @@
 //
 // A tile begins with fill(), and perhaps skip_fill() in another object. Its main loop calls begin(), then in every step, spread
 // between its products: own_arrived(), all parts of issue_part() into the slot that became free, all parts of scale_part() of
-// the next slot, and publish(), behind which it reads the next slot and nothing of the current one.
+// the next slot, and publish(), behind which it reads the next slot and nothing of the current one. Operands whose rows may
+// start anywhere have parts of shift_part() besides, behind those of the issue: they need the slot after the next as well.
 #pragma once
 
 #include <cstddef>
 
 #include "cuda/device/load/scale_rows.cuh"
+#include "cuda/device/load/shifted_loader.cuh"
 #include "cuda/device/shared_storage.cuh"
 
 namespace ggm::cuda {
@@ -50,7 +52,8 @@ class Pipeline {
 
   // Puts the first steps under way.
   __device__ __forceinline__ void fill() {
-#pragma unroll
+    constexpr int kUnrolled = tables ? 1 : kStages - 1;  // loaders with tables have long code
+#pragma unroll kUnrolled
     for (int s = 0; s < kStages - 1; ++s)
 #pragma unroll
       for (int part = 0; part < kIssueParts; ++part) issue_part(s, part, s);
@@ -63,6 +66,10 @@ class Pipeline {
       ptx::cp_async_wait<kStages - 2>();
 #pragma unroll 1
       for (int part = 0; part < kScaleParts; ++part) scale_part(0, part);
+    }
+    if constexpr (kShiftParts > 0) {
+#pragma unroll 1
+      for (int part = 0; part < kShiftParts; ++part) shift_part(0, 1, part);
     }
     publish();
   }
@@ -104,6 +111,21 @@ class Pipeline {
           scale_chunk<B, Element>(b(stage), shared_.scale[stage], part);
       }
     }
+  }
+
+  // Moves the thread's own chunks of a slot into place; `after`: the slot of the step after.
+  static constexpr bool kShiftsA = is_shifted<LoaderA>, kShiftsB = is_shifted<LoaderB>;
+  static constexpr int kShiftParts = (kShiftsA ? A::kCount : 0) + (kShiftsB ? B::kCount : 0);
+  __device__ __forceinline__ void shift_part(int stage, int after, int part) {
+    constexpr int kPartsA = kShiftsA ? A::kCount : 0;
+    if (part == 0) {
+      ptx::cp_async_wait<kStages - 3>();  // this lane's copies of both steps, and
+      __syncwarp();                       // those of the others
+    }
+    if constexpr (kShiftsA)
+      if (part < kPartsA) a_.shift(a(stage), a(after), part);
+    if constexpr (kShiftsB)
+      if (part >= kPartsA) b_.shift(b(stage), b(after), part - kPartsA);
   }
 
   // After this the slot after the current one is there for all threads.
