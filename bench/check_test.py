@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """Tests of check.py and of what it reads, on made-up records: every rule has a record that passes and one that breaks it. Needs Python alone."""
+import contextlib
 import copy
+import io
+import json
 import math
+import pathlib
+import tempfile
 import unittest
 
 import cells
@@ -52,6 +57,12 @@ def faults(records, **kwargs):
 
 def one(records, operation, size):
     return next(r for r in records if r["operation"] == operation and cells.size_class(TABLE[r["workload"]], r["tokens"]) == size)
+
+
+def printed(function, *arguments):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        function(*arguments)
+    return text.getvalue().splitlines()
 
 
 class Cells(unittest.TestCase):
@@ -377,6 +388,13 @@ class Plan(unittest.TestCase):
             self.assertAlmostEqual(ratio, 1.3 / 1.25)
             self.assertEqual(best, "small")
 
+    def test_the_worst_shape_is_held_to_the_bar(self):
+        records = copy.deepcopy(FULL_PLAN)
+        slow = next(r for r in records if r["operation"] == "grouped_k" and r["contender"] == "ggm")
+        slow["ms"] *= 1.1
+        verdicts = {line.split()[0]: line.split()[-1] for line in printed(summary.print_plan, records) if " cells, " in line}
+        self.assertEqual(verdicts, {"grouped": "reached", "grouped_k": "missed", "moe_forward": "reached"})
+
 
 def torch_record(contender, cell, ms, operation="grouped"):
     return {"operation": operation, **dict(zip(("workload", "product", "tokens", "routing"), cell)), "contender": contender, "ms": ms,
@@ -404,6 +422,12 @@ class Torch(unittest.TestCase):
         self.assertEqual(set(found), {"grouped"})
         self.assertTrue(all(abs(ratio - 1.2) < 1e-12 for ratio in found["grouped"].values()))
 
+    def test_means_and_least_cells_are_held_to_their_bars(self):
+        lines = [line for line in printed(summary.print_torch, FULL_TORCH, TABLE) if line.startswith("  grouped ")]
+        self.assertEqual([line.count("reached") for line in lines], [2, 1])  # 1.2 is above 1.12 and 1.00; below 1.25, above 1.10
+        few = sum(1 for r in FULL_TORCH if r.get("contender") == "ggm" and r["tokens"] == 4096 and TABLE[r["workload"]]["experts"] >= 64)
+        self.assertIn(f" {few} cells", lines[1])
+
 
 class Relations(unittest.TestCase):
     def test_portable_kernels_stand_beside_the_choice(self):
@@ -423,6 +447,17 @@ class Relations(unittest.TestCase):
         for given, verdict in ((FULL, "reached"), (records, "missed")):
             line = next(line for line in summary.relation_lines(given, TABLE) if "moe_backward over moe_forward, train" in line)
             self.assertTrue(line.endswith(verdict), line)
+
+
+class Files(unittest.TestCase):
+    def test_records_of_other_kinds_lie_beside_the_record(self):
+        with tempfile.TemporaryDirectory() as folder:
+            record = pathlib.Path(folder) / "bench-h200.jsonl"
+            record.write_text("")
+            self.assertEqual(check.beside(record, "paths"), [])
+            (record.parent / "paths-h200.jsonl").write_text(json.dumps(FULL_PATHS[0]) + "\n\n")
+            self.assertEqual(check.beside(record, "paths"), FULL_PATHS[:1])
+            self.assertEqual(check.beside(record.parent / "other.jsonl", "paths"), [])
 
 
 if __name__ == "__main__":
