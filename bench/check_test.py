@@ -293,6 +293,12 @@ class Paths(unittest.TestCase):
         rows = {r["rows"] for r in FULL_PATHS if r["operation"] == "route"}
         self.assertLessEqual({2048, 32768, 262144}, rows)
 
+    def test_rows_are_moved_where_they_are_as_wide_as_the_model(self):
+        for operation, product in (("permute", "up"), ("unpermute", "down")):
+            found = [r for r in FULL_PATHS if r["operation"] == operation]
+            self.assertEqual(len(found), 6)
+            self.assertEqual({r["product"] for r in found}, {product})
+
     def test_missing_extra_and_doubled_paths(self):
         self.assertEqual([f.split(":")[0] for f in self.faults(FULL_PATHS[1:])], ["missing cell"])
         self.assertEqual(self.faults(FULL_PATHS[1:], partial=True), [])
