@@ -75,14 +75,14 @@ class FastContiguousLoader {
 };
 
 // `listed`: rows of a strided operand are gathered or may be invalid.
-template <bool fast, bool listed, typename Copies>
+template <bool fast, bool listed, typename Copies, bool contiguous = Copies::kContiguous>
 struct MmaLoaderOf {
-  using type = std::conditional_t<!fast, GeneralLoader<Copies>,
-                                  std::conditional_t<listed, FastStridedLoader<Copies>, FastOrderedLoader<Copies>>>;
+  using type = std::conditional_t<fast, FastContiguousLoader<Copies>, ShiftedLoader<Copies>>;
 };
 template <bool fast, bool listed, typename Copies>
-requires Copies::kContiguous struct MmaLoaderOf<fast, listed, Copies> {
-  using type = std::conditional_t<fast, FastContiguousLoader<Copies>, ShiftedLoader<Copies>>;
+struct MmaLoaderOf<fast, listed, Copies, false> {
+  using type = std::conditional_t<!fast, GeneralLoader<Copies>,
+                                  std::conditional_t<listed, FastStridedLoader<Copies>, FastOrderedLoader<Copies>>>;
 };
 template <bool fast, bool listed, typename Copies>
 using MmaLoader = typename MmaLoaderOf<fast, listed, Copies>::type;
