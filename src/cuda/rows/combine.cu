@@ -122,8 +122,10 @@ __device__ void write_token(const CombineParams& p, std::int64_t token, bool rea
 
 // top_k up to kWarpSlots: each warp sorts the rows of its token by itself; several warps may share a token. Row numbers are
 // loaded two tokens ahead and weights one, so that only the rows themselves are waited for.
+// NOTE: registers for two blocks a multiprocessor. With three the numbers that were loaded ahead are spilled, and so waited
+// for.
 template <typename In, typename Out>
-__global__ void __launch_bounds__(kThreads, 3) combine_few(const CombineParams p) {
+__global__ void __launch_bounds__(kThreads, 2) combine_few(const CombineParams p) {
   using Weight = Accumulator<In>;
   __shared__ std::int32_t sorted[kThreads / 32][kWarpSlots];
   __shared__ Weight sorted_weights[kThreads / 32][kWarpSlots];
