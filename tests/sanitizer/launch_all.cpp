@@ -23,8 +23,8 @@ std::string g_only;
 bool selected(const std::string& name) { return g_only.empty() || name.rfind(g_only, 0) == 0; }
 
 void routes() {
-  for (std::int64_t tokens : {3, 300, 20000})
-    for (std::int64_t experts : {3, 200, 4096, 65536})
+  for (std::int64_t tokens : {3, 300, 1000, 20000})
+    for (std::int64_t experts : {3, 200, 1000, 4096, 65536})
       for (std::int32_t id_type : {GGM_INDEX_INT32, GGM_INDEX_INT64}) {
         DeviceMemory memory;
         make_routing(memory, tokens, 3, experts, id_type, id_type == GGM_INDEX_INT64);
