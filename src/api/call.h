@@ -6,6 +6,7 @@
 #include "api/handle.h"
 #include "api/read_struct.h"
 #include "plan/plan.h"
+#include "plan/wgmma_table.h"
 
 namespace ggm::api {
 
@@ -39,7 +40,12 @@ ggm_status_t read_tensors(const Tensors* in, Tensors* full) {
   return GGM_STATUS_SUCCESS;
 }
 
-inline const char* kernel_name(int kernel) { return kernel < 0 ? "host" : kGemmKernels[kernel].name; }
+// The kernel that the plan would rather take.
+inline const char* kernel_name(const ProductKernels& kernels) {
+  if (kernels.wgmma.plain >= 0) return kWgmmaKernels[kernels.wgmma.plain].name;
+  if (kernels.wgmma.any >= 0) return kWgmmaKernels[kernels.wgmma.any].name;
+  return kernels.portable < 0 ? "host" : kGemmKernels[kernels.portable].name;
+}
 
 // Logs how wide a call runs; on the host its threads count.
 template <typename Plan>

@@ -78,7 +78,7 @@ ggm_status_t grouped_gemm(ggm_handle_t handle, const ggm_grouped_gemm_problem_t*
   GGM_TRY(handle->backend->check_call(stream));
   handle->log.line(
       GGM_LOG_PLAN, "grouped_gemm kernel=%s layout=%d form=%d type=%s groups=%lld m=%lld n=%lld k=%lld workspace=%lld",
-      kernel_name(plan.kernel), static_cast<int>(problem.layout), static_cast<int>(problem.group_form), name_of(problem.a_type),
+      kernel_name(plan.kernels), static_cast<int>(problem.layout), static_cast<int>(problem.group_form), name_of(problem.a_type),
       static_cast<long long>(problem.groups), static_cast<long long>(problem.m), static_cast<long long>(problem.n),
       static_cast<long long>(problem.k), static_cast<long long>(plan.workspace_bytes));
   trace(handle, "grouped_gemm", plan);
@@ -114,7 +114,7 @@ ggm_status_t grouped_gemm_array(ggm_handle_t handle, const ggm_grouped_gemm_arra
   GGM_TRY(handle->backend->check_call(stream));
   handle->log.line(
       GGM_LOG_PLAN, "grouped_gemm_array kernel=%s orders=%d,%d type=%s groups=%lld m<=%lld n<=%lld k<=%lld workspace=%lld",
-      kernel_name(plan.kernel), static_cast<int>(problem.a_order), static_cast<int>(problem.b_order), name_of(problem.a_type),
+      kernel_name(plan.kernels), static_cast<int>(problem.a_order), static_cast<int>(problem.b_order), name_of(problem.a_type),
       static_cast<long long>(problem.groups), static_cast<long long>(problem.max_m), static_cast<long long>(problem.max_n),
       static_cast<long long>(problem.max_k), static_cast<long long>(plan.workspace_bytes));
   trace(handle, "grouped_gemm_array", plan);

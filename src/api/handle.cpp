@@ -28,6 +28,7 @@ void* default_allocate(void*, std::size_t bytes, std::size_t alignment) {
 }
 void default_deallocate(void*, void* pointer, std::size_t) { std::free(pointer); }
 
+bool is_cuda_family(std::int32_t family) { return family == GGM_KERNELS_CUDA_PORTABLE || family == GGM_KERNELS_CUDA_HOPPER; }
 bool is_host_family(std::int32_t family) { return family >= GGM_KERNELS_HOST_PLAIN && family <= GGM_KERNELS_HOST_AVX512; }
 
 ggm_status_t check_params(const ggm_create_params_t& params) {
@@ -39,10 +40,10 @@ ggm_status_t check_params(const ggm_create_params_t& params) {
   if (params.backend == GGM_BACKEND_HOST)
     GGM_TRY(check::unused("params.device", params.device, "the host backend has no devices"));
   const std::int32_t family = params.kernel_family;
-  if (family != GGM_KERNELS_AUTO && family != GGM_KERNELS_CUDA_PORTABLE && !is_host_family(family))
-    return fail(GGM_STATUS_INVALID_ENUM, "params.kernel_family = %d; known values are 0, 1 and 16 .. 18 (GGM_KERNELS_*)",
+  if (family != GGM_KERNELS_AUTO && !is_cuda_family(family) && !is_host_family(family))
+    return fail(GGM_STATUS_INVALID_ENUM, "params.kernel_family = %d; known values are 0, 1, 2 and 16 .. 18 (GGM_KERNELS_*)",
                 family);
-  if ((params.backend == GGM_BACKEND_HOST && family == GGM_KERNELS_CUDA_PORTABLE) ||
+  if ((params.backend == GGM_BACKEND_HOST && is_cuda_family(family)) ||
       (params.backend == GGM_BACKEND_CUDA && is_host_family(family)))
     return fail(GGM_STATUS_INVALID_VALUE, "params.kernel_family = %d does not belong to params.backend = %d", family,
                 params.backend);
@@ -67,6 +68,7 @@ void apply_environment(ggm_create_params_t* params) {
     std::int32_t family;
   };
   static constexpr Name kNames[] = {{"portable", GGM_KERNELS_CUDA_PORTABLE},
+                                    {"hopper", GGM_KERNELS_CUDA_HOPPER},
                                     {"plain", GGM_KERNELS_HOST_PLAIN},
                                     {"avx2", GGM_KERNELS_HOST_AVX2},
                                     {"avx512", GGM_KERNELS_HOST_AVX512}};
@@ -109,7 +111,7 @@ ggm_status_t create_host(const ggm_create_params_t& params, ggm_handle* handle) 
 
 // A family pins its own backend. AUTO: CUDA where this build and this machine have it, else the host (host_takes_over).
 ggm_status_t create_backend(const ggm_create_params_t& params, ggm_handle* handle) {
-  const bool only_cuda = params.backend == GGM_BACKEND_CUDA || params.kernel_family == GGM_KERNELS_CUDA_PORTABLE;
+  const bool only_cuda = params.backend == GGM_BACKEND_CUDA || is_cuda_family(params.kernel_family);
   const bool only_host = params.backend == GGM_BACKEND_HOST || is_host_family(params.kernel_family);
   if (only_host) return create_host(params, handle);
 #ifdef GGM_WITH_CUDA

@@ -71,7 +71,7 @@ ggm_status_t moe_forward(ggm_handle_t handle, const ggm_moe_problem_t* in, const
   handle->log.line(
       GGM_LOG_PLAN,
       "moe_forward kernel=%s combine=%s type=%s tokens=%lld top_k=%lld experts=%lld in=%lld out=%lld rows=%s,%s workspace=%lld",
-      kernel_name(plan.kernel),
+      kernel_name(plan.kernels),
       plan.ordered       ? "ordered"
       : p.output_grouped ? "none"
                          : "two-step",
@@ -130,7 +130,7 @@ ggm_status_t moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* in, cons
                    "moe_backward kernel=%s d_weight_kernel=%s combine=%s type=%s gradients=0x%x tokens=%lld top_k=%lld "
                    "experts=%lld in=%lld out=%lld "
                    "rows=%s,%s workspace=%lld",
-                   kernel_name(plan.dx_kernel), kernel_name(plan.d_weight_kernel), plan.ordered ? "ordered" : "two-step",
+                   kernel_name(plan.dx_kernels), kernel_name(plan.d_weight_kernels), plan.ordered ? "ordered" : "two-step",
                    name_of(p.x_type), p.gradients, static_cast<long long>(p.routing.tokens),
                    static_cast<long long>(p.routing.top_k), static_cast<long long>(p.routing.experts),
                    static_cast<long long>(p.in_features), static_cast<long long>(p.out_features),

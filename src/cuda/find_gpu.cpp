@@ -4,6 +4,8 @@
 #include <initializer_list>
 
 #include "cuda/cuda_backend.h"
+#include "cuda/gemm/wgmma.h"
+#include "cuda/runtime/device.h"
 
 namespace ggm::cuda {
 namespace {
@@ -41,6 +43,13 @@ FoundGpu find_gpu(int ordinal) {
   if (const cudaError_t error = find(&gpu)) {
     (void)cudaGetLastError();
     gpu.failure = cudaGetErrorName(error);
+    return gpu;
+  }
+  if (gpu.exists() && gpu.capability == 90) {
+    // A failure here is not said: making the backend meets it again, and says so.
+    CreateScope scope;
+    if (scope.enter(gpu.ordinal) != GGM_STATUS_SUCCESS || load_wgmma_kernels(&gpu.wgmma) != GGM_STATUS_SUCCESS)
+      (void)cudaGetLastError();
   }
   return gpu;
 }

@@ -3,13 +3,42 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <iterator>
 
 #include "base/checked.h"
 #include "base/status.h"
 #include "plan/plan.h"
+#include "plan/wgmma_table.h"
 
 namespace ggm {
+
+namespace {
+
+// From these averages on a group's rows and K, tiles of 192 rows are faster than those of 144: fewer bytes for each product, but
+// longer results under a shorter main loop. Measured on an H200 (docs/kernels.md).
+constexpr double kManyRows = 500;
+constexpr std::int64_t kManyK = 1024;
+
+// GGM_KERNELS, for tests and for the bench: the one kernel that products may take, by its name in a table.
+struct ForcedKernel {
+  const char* name = nullptr;  // nullptr: not set
+  int portable = -1, wgmma = -1;
+};
+
+ForcedKernel forced_kernel() {
+  ForcedKernel forced;
+  forced.name = std::getenv("GGM_KERNELS");
+  if (forced.name == nullptr) return forced;
+  for (int i = 0; i < kGemmKernelCount; ++i)
+    if (std::strcmp(forced.name, kGemmKernels[i].name) == 0) forced.portable = i;
+  for (int i = 0; i < kWgmmaKernelCount; ++i)
+    if (std::strcmp(forced.name, kWgmmaKernels[i].name) == 0) forced.wgmma = i;
+  return forced;
+}
+
+}  // namespace
 
 const char* rejection(const GemmKernel& kernel, const ProductShape& shape, const Device& device) {
   if (kernel.math != math_of(shape.type)) return "other input type";
@@ -36,13 +65,18 @@ ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int*
     return expected_row_tiles(std::min(average, static_cast<double>(shape.max_rows)), shape.max_rows, k.tile_m) * k.tile_m /
            k.rate;
   };
+  const ForcedKernel forced = forced_kernel();
+  if (forced.name != nullptr && forced.portable < 0 && forced.wgmma < 0)
+    return fail(GGM_STATUS_INVALID_VALUE, "GGM_KERNELS = %s is the name of no kernel", forced.name);
   int best = -1;
   char reasons[1024];
   int used = 0;
   reasons[0] = '\0';
   for (int i = 0; i < kGemmKernelCount; ++i) {
     const GemmKernel& candidate = kGemmKernels[i];
-    if (const char* why = rejection(candidate, shape, device)) {
+    const char* why = rejection(candidate, shape, device);
+    if (why == nullptr && forced.portable >= 0 && forced.portable != i) why = "GGM_KERNELS names another";
+    if (why != nullptr) {
       if (used < static_cast<int>(sizeof reasons)) {
         used += std::snprintf(reasons + used, sizeof reasons - used, "%s%s: %s", used ? "; " : "", candidate.name, why);
       }
@@ -55,6 +89,30 @@ ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int*
                 name_of(shape.type), device.capability / 10, device.capability % 10, device.shared_memory_bytes, reasons);
   *kernel = best;
   return GGM_STATUS_SUCCESS;
+}
+
+ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int multiprocessors, WgmmaChoice* choice) {
+  *choice = WgmmaChoice{};
+  if (device.kernel_family != GGM_KERNELS_CUDA_HOPPER || !is_16bit(shape.type) || multiprocessors < 2 || shape.portable)
+    return GGM_STATUS_SUCCESS;
+  const ForcedKernel forced = forced_kernel();
+  if (forced.portable >= 0) return GGM_STATUS_SUCCESS;
+  const double average = static_cast<double>(shape.rows) / static_cast<double>(max64(shape.groups, 1));
+  const bool many = average >= kManyRows && shape.k >= kManyK;
+  for (int kernel = 0; kernel < kWgmmaKernelCount; ++kernel) {
+    const WgmmaKernel& row = kWgmmaKernels[kernel];
+    if (row.turned == shape.variable_k || row.gathered != shape.gathered) continue;
+    if (forced.wgmma >= 0 ? forced.wgmma != kernel : row.only_plain && !many) continue;
+    (row.only_plain ? choice->plain : choice->any) = kernel;
+  }
+  if (forced.wgmma >= 0 && choice->any < 0 && choice->plain < 0)
+    return fail(GGM_STATUS_UNSUPPORTED, "GGM_KERNELS = %s does not serve this product", kWgmmaKernels[forced.wgmma].name);
+  return GGM_STATUS_SUCCESS;
+}
+
+ggm_status_t choose_kernels(const ProductShape& shape, const Device& device, int multiprocessors, ProductKernels* kernels) {
+  GGM_TRY(choose_kernel(shape, device, &kernels->portable));
+  return choose_wgmma(shape, device, multiprocessors, &kernels->wgmma);
 }
 
 }  // namespace ggm

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/kernel_table.h"
+#include "plan/plan.h"
 #include "problem/device.h"
 
 namespace ggm {
@@ -13,6 +14,11 @@ struct ProductShape {
   std::int64_t rows;      // bound on the rows of all groups together
   std::int64_t max_rows;  // bound on the rows of one group
   bool ordered = false;   // the ordered combine needs tiles of kTurnColumns columns
+  std::int64_t k = 0;     // bound on the inner size
+  // What the wgmma kernels ask besides.
+  bool variable_k = false;  // K runs over the rows
+  bool gathered = false;    // rows of A come through a list
+  bool portable = false;    // no wgmma kernel serves it
 };
 
 // Why `kernel` cannot serve: nullptr when it can.
@@ -26,5 +32,11 @@ double expected_row_tiles(double average, std::int64_t max_rows, int tile_m);
 // The index of the kernel in kGemmKernels: among those that can run, the one that is expected to need the least time for a
 // column of tiles, rows beyond a group's end included. GGM_STATUS_UNSUPPORTED lists each rejected kernel with its reason.
 ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int* kernel);
+
+// The wgmma kernels for it; none when the device has none, or the call may use fewer than the two multiprocessors of a cluster.
+ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int multiprocessors, WgmmaChoice* choice);
+
+// Both.
+ggm_status_t choose_kernels(const ProductShape& shape, const Device& device, int multiprocessors, ProductKernels* kernels);
 
 }  // namespace ggm

@@ -27,7 +27,11 @@ ggm_status_t make_plan(const GemmProblem& problem, const Device& device, GemmPla
     shape.max_rows = problem.m;
     // Groups of a contiguous layout share m; each masked or variable-K group has m rows of its own.
     shape.rows = problem.layout == Layout::contiguous ? problem.m : (Checked(problem.m) * Checked(problem.groups)).value;
-    GGM_TRY(choose_kernel(shape, device, &plan->kernel));
+    shape.k = problem.k;
+    shape.variable_k = problem.layout == Layout::variable_k;
+    shape.gathered = problem.group_form == GroupForm::row_group;
+    shape.portable = shape.gathered && shape.variable_k;
+    GGM_TRY(choose_kernels(shape, device, limited_multiprocessors(device, problem.sm_limit), &plan->kernels));
   }
   if (problem.group_form == GroupForm::row_group) {
     const RouteProblem routing = routing_of_rows(problem);
@@ -51,7 +55,8 @@ ggm_status_t make_plan(const GemmArrayProblem& problem, const Device& device, Ge
     shape.groups = problem.groups;
     shape.max_rows = problem.max_m;
     shape.rows = (Checked(problem.max_m) * Checked(problem.groups)).value;
-    GGM_TRY(choose_kernel(shape, device, &plan->kernel));
+    shape.portable = true;  // pointers are on the device
+    GGM_TRY(choose_kernels(shape, device, limited_multiprocessors(device, problem.sm_limit), &plan->kernels));
   }
   plan->table = book_groups(problem.groups, device, &ledger);
   plan->host_scratch = book_host_scratch(problem.a_type, device, &ledger);

@@ -29,18 +29,26 @@ ggm_status_t accept_gpu(const FoundGpu& gpu, std::int32_t kernel_family, Device*
   if (gpu.capability < kLeastCapability)
     return fail(GGM_STATUS_UNSUPPORTED_DEVICE, "device %d has capability %d.%d; 8.0 is the lowest", gpu.ordinal,
                 gpu.capability / 10, gpu.capability % 10);
-  if (kernel_family != GGM_KERNELS_AUTO && kernel_family != GGM_KERNELS_CUDA_PORTABLE)
+  const bool hopper = kernel_family == GGM_KERNELS_CUDA_HOPPER;
+  if (kernel_family != GGM_KERNELS_AUTO && kernel_family != GGM_KERNELS_CUDA_PORTABLE && !hopper)
     return fail(
         GGM_STATUS_UNSUPPORTED,
-        "kernel_family = %d cannot run on a CUDA device; it takes GGM_KERNELS_AUTO = %d and GGM_KERNELS_CUDA_PORTABLE = %d",
-        kernel_family, GGM_KERNELS_AUTO, GGM_KERNELS_CUDA_PORTABLE);
+        "kernel_family = %d cannot run on a CUDA device; it takes GGM_KERNELS_AUTO = %d, GGM_KERNELS_CUDA_PORTABLE = %d "
+        "and GGM_KERNELS_CUDA_HOPPER = %d",
+        kernel_family, GGM_KERNELS_AUTO, GGM_KERNELS_CUDA_PORTABLE, GGM_KERNELS_CUDA_HOPPER);
+  if (hopper && !gpu.wgmma)
+    return fail(GGM_STATUS_UNSUPPORTED,
+                "kernel_family = %d (GGM_KERNELS_CUDA_HOPPER) cannot run on device %d of capability %d.%d: it needs 9.0 and a "
+                "library built for 90a",
+                kernel_family, gpu.ordinal, gpu.capability / 10, gpu.capability % 10);
   *device = Device{};
   device->backend = BackendKind::cuda;
   device->ordinal = gpu.ordinal;
   device->capability = gpu.capability;
   device->multiprocessors = gpu.multiprocessors;
   device->shared_memory_bytes = gpu.shared_memory_bytes;
-  device->kernel_family = GGM_KERNELS_CUDA_PORTABLE;
+  device->kernel_family =
+      gpu.wgmma && kernel_family != GGM_KERNELS_CUDA_PORTABLE ? GGM_KERNELS_CUDA_HOPPER : GGM_KERNELS_CUDA_PORTABLE;
   return GGM_STATUS_SUCCESS;
 }
 

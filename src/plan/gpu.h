@@ -12,6 +12,7 @@ struct FoundGpu {
   int capability = 0;        // 10 * major + minor
   int multiprocessors = 0;
   int shared_memory_bytes = 0;
+  bool wgmma = false;  // the wgmma kernels can run: native code of capability 9.0, and a driver that serves them
 
   bool exists() const { return ordinal < count; }
 };

@@ -10,12 +10,15 @@ namespace {
 // would not be monotone in it.
 bool resolve_ordered(const MoeProblem& problem, bool by_tokens) { return by_tokens && problem.combine == GGM_COMBINE_ORDERED; }
 
-ProductShape row_product(const MoeProblem& problem, bool ordered) {
+// The product over the rows of an operand that lies by tokens (gathered) or in sorted rows.
+ProductShape row_product(const MoeProblem& problem, bool ordered, std::int64_t k, bool grouped) {
   ProductShape shape{};
   shape.type = problem.x_type;
   shape.groups = problem.routing.experts;
   shape.rows = shape.max_rows = problem.routing.max_rows;
   shape.ordered = ordered;
+  shape.k = k;
+  shape.gathered = !grouped;
   return shape;
 }
 
@@ -38,8 +41,29 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
   return regions;
 }
 
-// Elements that a scaled row of dy is padded to: 16 bytes, so that every row is aligned for the fast loaders.
-constexpr std::int64_t kScaledRowMultiple = 8;
+// Elements that a row of a sorted copy is padded to: 16 bytes, so that every row is aligned for the fast loaders.
+constexpr std::int64_t kSortedRowMultiple = 8;
+
+// A copy of rows in sorted order: in the bytes of the products, which are done with by then, where they suffice.
+Region book_sorted(const MoeProblem& problem, std::int64_t ld, Type type, const Region& products, Ledger* ledger) {
+  const Checked elements = Checked(problem.routing.max_rows) * Checked(ld);
+  const Checked bytes = elements * Checked(bytes_of(type));
+  if (!bytes.overflow && bytes.value <= products.bytes) return {products.offset, bytes.value};
+  return ledger->book(elements, bytes_of(type));
+}
+
+std::int64_t sorted_ld(std::int64_t features) { return ceil_div(features, kSortedRowMultiple) * kSortedRowMultiple; }
+
+// Whether the weight gradient may run on a wgmma kernel, whose copy engine wants both operands in sorted rows, all of them with
+// an assignment. Copies are made where the caller's rows lie by tokens; not with the ordered combine, whose callers want no
+// tensor of a row for each assignment. Sorted rows of the caller's own have no unused ones inside a group when the library made
+// the routing; they cannot be scaled in place.
+bool sorts_for_gradient(const MoeProblem& problem) {
+  const bool routed = problem.routing.id_type != IndexType::none;
+  const bool x = !problem.input_grouped || routed;
+  const bool dy = !problem.output_grouped || (routed && problem.routing_weight_type == Type::none);
+  return x && dy && problem.combine != GGM_COMBINE_ORDERED;
+}
 
 // Whether the rows of dy are scaled in a pass of their own before the weight gradient: that costs less than scaling them again
 // in every tile. Not with the ordered combine, whose callers want no tensor of a row for each assignment; nor for dy in sorted
@@ -58,7 +82,10 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   const bool cuda = device.backend == BackendKind::cuda;
   const bool by_tokens = !problem.output_grouped;
   plan->ordered = resolve_ordered(problem, by_tokens);
-  if (cuda) GGM_TRY(choose_kernel(row_product(problem, plan->ordered), device, &plan->kernel));
+  plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
+  if (cuda)
+    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.in_features, problem.input_grouped), device,
+                           plan->multiprocessors, &plan->kernels));
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   plan->table = book_groups(problem.routing.experts, device, &ledger);
@@ -70,7 +97,6 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
     plan->turns = combine.turns;
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
-  plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   return close_ledger(ledger, &plan->workspace_bytes);
 }
 
@@ -81,10 +107,13 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
   const bool dx = problem.wants(GGM_GRADIENT_X), dw = problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS);
   const bool by_tokens = dx && !problem.input_grouped;
   plan->ordered = resolve_ordered(problem, by_tokens);
+  plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   if (dx || dw) {
-    if (cuda) GGM_TRY(choose_kernel(row_product(problem, plan->ordered), device, &plan->dx_kernel));
+    if (cuda)
+      GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.out_features, problem.output_grouped), device,
+                             plan->multiprocessors, &plan->dx_kernels));
     plan->dx_table = book_groups(problem.routing.experts, device, &ledger);
   }
   if (by_tokens) {
@@ -105,20 +134,23 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
       shape.groups = problem.routing.experts;
       shape.max_rows = problem.weight_order == Order::inner_contiguous ? problem.out_features : problem.in_features;
       shape.rows = shape.max_rows * shape.groups;  // below 2^31 * 2^16
-      GGM_TRY(choose_kernel(shape, device, &plan->d_weight_kernel));
+      shape.variable_k = true;
+      shape.k = problem.routing.max_rows;
+      shape.portable = !sorts_for_gradient(problem);
+      GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->d_weight_kernels));
     }
     plan->d_weight_table = book_groups(problem.routing.experts, device, &ledger);
-    if (scales_dy_before(problem, device)) {
-      plan->scaled_dy_ld = ceil_div(problem.out_features, kScaledRowMultiple) * kScaledRowMultiple;
-      const Checked elements = Checked(problem.routing.max_rows) * Checked(plan->scaled_dy_ld);
-      const std::int64_t element_bytes = bytes_of(problem.dy_type);
-      const Checked bytes = elements * Checked(element_bytes);
-      const bool shares = !bytes.overflow && bytes.value <= plan->products.bytes;
-      plan->scaled_dy = shares ? Region{plan->products.offset, bytes.value} : ledger.book(elements, element_bytes);
+    const bool sorts = plan->d_weight_kernels.wgmma.any >= 0;
+    if (scales_dy_before(problem, device) || (sorts && !problem.output_grouped)) {
+      plan->scaled_dy_ld = sorted_ld(problem.out_features);
+      plan->scaled_dy = book_sorted(problem, plan->scaled_dy_ld, problem.dy_type, sorts ? Region{} : plan->products, &ledger);
+    }
+    if (sorts && !problem.input_grouped) {
+      plan->sorted_x_ld = sorted_ld(problem.in_features);
+      plan->sorted_x = book_sorted(problem, plan->sorted_x_ld, problem.x_type, plan->products, &ledger);
     }
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
-  plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   return close_ledger(ledger, &plan->workspace_bytes);
 }
 

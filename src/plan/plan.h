@@ -42,6 +42,18 @@ struct GroupTable {
   Region tile_counter;  // uint64 [1]: next tile to claim
 };
 
+// Kernels for a product, as indices into kWgmmaKernels; -1: none. Which one runs is known when the tensors are.
+struct WgmmaChoice {
+  int any = -1;    // for all results
+  int plain = -1;  // for results that need nothing but rounding and a weight
+};
+
+// The kernels of one product; -1 on the host.
+struct ProductKernels {
+  int portable = -1;  // index into kGemmKernels: serves always
+  WgmmaChoice wgmma;  // where the copy engine can read the operands
+};
+
 struct RoutePlan {
   std::int64_t workspace_bytes = 0;
   RouteScratch scratch;
@@ -56,7 +68,7 @@ struct PermutePlan {
 
 struct GemmPlan {
   std::int64_t workspace_bytes = 0;
-  int kernel = -1;  // index into kGemmKernels; -1 on the host
+  ProductKernels kernels;
   GroupTable table;
   RowArrays rows;        // row_group form only: rows sorted by group, one assignment a row
   RouteScratch scratch;  // likewise
@@ -67,7 +79,7 @@ struct GemmPlan {
 
 struct MoeForwardPlan {
   std::int64_t workspace_bytes = 0;
-  int kernel = -1;
+  ProductKernels kernels;
   bool ordered = false;  // resolved combine; false also when the output is grouped
   RowArrays rows;
   RouteScratch scratch;
@@ -81,8 +93,8 @@ struct MoeForwardPlan {
 
 struct MoeBackwardPlan {
   std::int64_t workspace_bytes = 0;
-  int dx_kernel = -1;        // product dy @ W, for dx and d_routing_weights
-  int d_weight_kernel = -1;  // product over rows
+  ProductKernels dx_kernels;        // product dy @ W, for dx and d_routing_weights
+  ProductKernels d_weight_kernels;  // product over rows
   bool ordered = false;
   RowArrays rows;
   RouteScratch scratch;
@@ -95,6 +107,9 @@ struct MoeBackwardPlan {
   // May share the bytes of `products`, which are done with by then. Empty: the product scales the rows itself.
   Region scaled_dy;
   std::int64_t scaled_dy_ld = 0;
+  // [max_rows, sorted_x_ld] of x_type: rows of x in sorted order, for a kernel that cannot gather rows of K. Likewise.
+  Region sorted_x;
+  std::int64_t sorted_x_ld = 0;
   Region host_scratch;
   int multiprocessors = 0;
 };

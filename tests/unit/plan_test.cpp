@@ -278,7 +278,7 @@ TEST_CASE("plan: the multiprocessors of a call are the limit or the card", "[hos
     const auto plan = plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227}));
     CHECK(plan.multiprocessors == (limit == 0 || limit > 132 ? 132 : limit));
     const auto unlimited = plan_moe<MoeForwardPlan>(MoeKind::forward, moe(64), card({90, 227}));
-    CHECK(plan.kernel == unlimited.kernel);
+    CHECK(plan.kernels.portable == unlimited.kernels.portable);
     CHECK(plan.workspace_bytes == unlimited.workspace_bytes);
   }
 }

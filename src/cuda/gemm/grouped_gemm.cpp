@@ -1,8 +1,7 @@
 #include "cuda/gemm/grouped_gemm.h"
 
 #include "base/status.h"
-#include "cuda/gemm/gemm.h"
-#include "cuda/gemm/groups.h"
+#include "cuda/gemm/product.h"
 #include "cuda/routing/routing.h"
 #include "cuda/rows/rows.h"
 
@@ -65,12 +64,8 @@ GroupBuild group_build(const GemmProblem& problem, const ggm_grouped_gemm_tensor
 }
 
 template <typename Problem>
-GemmCall gemm_call(const Problem& problem, const TablePointers& table) {
+GemmCall gemm_call(const Problem& problem) {
   GemmCall call;
-  call.groups = table.groups;
-  call.tile_offsets = table.tile_offsets;
-  call.tile_counter = table.tile_counter;
-  call.group_count = static_cast<std::int32_t>(problem.groups);
   call.type = problem.a_type;
   call.b_order = problem.b_order;
   call.epilogue.use_alpha = problem.alpha != 1;
@@ -121,10 +116,9 @@ ggm_status_t run_grouped_gemm(const GemmProblem& problem, const GemmPlan& plan, 
     const RouteInputs inputs{tensors.row_group, nullptr, nullptr, tensors.faults};
     GGM_TRY(route_rows(routing_of_rows(problem), plan.scratch, workspace, inputs, rows, launch));
   }
-  GGM_TRY(build_groups(group_build(problem, tensors, rows), kGemmKernels[plan.kernel], table, launch));
-
+  const GroupBuild build = group_build(problem, tensors, rows);
   if (problem.groups > 0 && problem.m > 0 && problem.n > 0) {
-    GemmCall call = gemm_call(problem, table);
+    GemmCall call = gemm_call(problem);
     if (by_row) call.a_rows = rows.row_assignment;
     if (problem.layout == Layout::variable_k) {
       call.a_order = Order::inner_strided;
@@ -132,7 +126,9 @@ ggm_status_t run_grouped_gemm(const GemmProblem& problem, const GemmPlan& plan, 
     } else {
       call.epilogue.d_rows = call.a_rows;
     }
-    GGM_TRY(launch_gemm(plan.kernel, call, launch.multiprocessors, launch.stream));
+    GGM_TRY(run_product(plan.kernels, build, call, table, launch));
+  } else {
+    GGM_TRY(build_groups(build, kGemmKernels[plan.kernels.portable], table, launch));  // sizes are checked all the same
   }
   return zero_unused(problem, plan, table, rows, tensors.d, workspace, launch);
 }
@@ -165,11 +161,9 @@ ggm_status_t run_grouped_gemm_array(const GemmArrayProblem& problem, const GemmP
   build.c_bytes = bytes_of(problem.c_type);
   build.d_bytes = bytes_of(problem.d_type);
   build.min_alignment = problem.min_alignment;
-  GGM_TRY(build_array_groups(build, kGemmKernels[plan.kernel], table, launch));
-  if (problem.max_m == 0 || problem.max_n == 0) return GGM_STATUS_SUCCESS;
-  GemmCall call = gemm_call(problem, table);
+  GemmCall call = gemm_call(problem);
   call.a_order = problem.a_order;
-  return launch_gemm(plan.kernel, call, launch.multiprocessors, launch.stream);
+  return run_array_product(plan.kernels, build, call, table, launch);
 }
 
 }  // namespace ggm::cuda

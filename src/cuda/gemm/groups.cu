@@ -1,6 +1,8 @@
 // One block builds the whole table, kScanThreads groups at a time: rows of each group, its descriptor, and the running number
 // of tiles.
 #include "cuda/gemm/groups.h"
+
+#include "cuda/device/schedule/tile_pairs.h"
 #include "cuda/runtime/block_scan.cuh"
 #include "cuda/runtime/faults.cuh"
 #include "cuda/runtime/launch.cuh"
@@ -10,8 +12,14 @@ namespace {
 
 struct Tiles {
   TablePointers table;
-  int tile_m, tile_n;
+  TileGrid grid;
 };
+
+__device__ std::int64_t count_tiles(const TileGrid& grid, const GroupDesc& desc) {
+  if (grid.max_right == 0) return ceil_div(desc.m, grid.tile_m) * ceil_div(desc.n, grid.tile_n);
+  if (desc.m == 0 || desc.n == 0) return 0;
+  return TilePairs(grid.turned ? desc.n : desc.m, grid.turned ? desc.m : desc.n, grid.left_tile, grid.max_right).count();
+}
 
 struct BuildParams {
   GroupBuild build;
@@ -137,7 +145,7 @@ __device__ GroupDesc describe(const GroupBuild& build, std::int64_t group, const
 // Stores one chunk of descriptors and the tiles before each; every thread of the block calls it.
 __device__ void store_chunk_of_groups(const Tiles& tiles, const GroupDesc& desc, std::int64_t group, bool active,
                                       std::int64_t* tiles_before, ScanShared& shared) {
-  const std::int64_t count = active ? ceil_div(desc.m, tiles.tile_m) * ceil_div(desc.n, tiles.tile_n) : 0;
+  const std::int64_t count = active ? count_tiles(tiles.grid, desc) : 0;
   std::int64_t total;
   const std::int64_t after = *tiles_before + block_scan(count, Add{}, 0, shared, &total);
   if (active) {
@@ -250,15 +258,13 @@ TablePointers table_pointers(const GroupTable& table, void* workspace) {
           table.tile_counter.at<unsigned long long>(workspace)};
 }
 
-ggm_status_t build_groups(const GroupBuild& build, const GemmKernel& kernel, const TablePointers& table, const Launch& launch) {
-  return launch_kernel("build_groups", build_table, 1, kScanThreads, 0, launch,
-                       BuildParams{build, {table, kernel.tile_m, kernel.tile_n}});
+ggm_status_t build_groups(const GroupBuild& build, const TileGrid& grid, const TablePointers& table, const Launch& launch) {
+  return launch_kernel("build_groups", build_table, 1, kScanThreads, 0, launch, BuildParams{build, {table, grid}});
 }
 
-ggm_status_t build_array_groups(const ArrayBuild& build, const GemmKernel& kernel, const TablePointers& table,
+ggm_status_t build_array_groups(const ArrayBuild& build, const TileGrid& grid, const TablePointers& table,
                                 const Launch& launch) {
-  return launch_kernel("build_array_groups", build_array_table, 1, kScanThreads, 0, launch,
-                       ArrayParams{build, {table, kernel.tile_m, kernel.tile_n}});
+  return launch_kernel("build_array_groups", build_array_table, 1, kScanThreads, 0, launch, ArrayParams{build, {table, grid}});
 }
 
 ggm_status_t load_group_kernels() {

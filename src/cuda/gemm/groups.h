@@ -9,6 +9,7 @@
 #include "plan/group.h"
 #include "plan/kernel_table.h"
 #include "plan/plan.h"
+#include "plan/wgmma_table.h"
 
 namespace ggm::cuda {
 
@@ -53,8 +54,18 @@ struct GroupBuild {
   const std::int32_t* skip_without = nullptr;
 };
 
-// Fills the table for tiles of `kernel` and zeroes its tile counter.
-ggm_status_t build_groups(const GroupBuild& build, const GemmKernel& kernel, const TablePointers& table, const Launch& launch);
+// How the products count their work: in tiles of a portable kernel, or in pairs of tiles of a wgmma kernel (tile_pairs.h).
+struct TileGrid {
+  TileGrid(const GemmKernel& kernel) : tile_m(kernel.tile_m), tile_n(kernel.tile_n) {}
+  TileGrid(const WgmmaKernel& kernel) : left_tile(kernel.left_tile()), max_right(kernel.max_right), turned(kernel.turned) {}
+
+  int tile_m = 0, tile_n = 0;
+  int left_tile = 0, max_right = 0;  // 0: a portable kernel
+  bool turned = false;
+};
+
+// Fills the table for a kernel and zeroes its tile counter.
+ggm_status_t build_groups(const GroupBuild& build, const TileGrid& grid, const TablePointers& table, const Launch& launch);
 
 // The general groups of ggm_grouped_gemm_array.
 struct ArrayBuild {
@@ -71,7 +82,7 @@ struct ArrayBuild {
   int input_bytes = 0, c_bytes = 0, d_bytes = 0;
   int min_alignment = 0;
 };
-ggm_status_t build_array_groups(const ArrayBuild& build, const GemmKernel& kernel, const TablePointers& table,
+ggm_status_t build_array_groups(const ArrayBuild& build, const TileGrid& grid, const TablePointers& table,
                                 const Launch& launch);
 
 ggm_status_t load_group_kernels();

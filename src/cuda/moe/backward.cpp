@@ -2,7 +2,7 @@
 //   dy W_e          one product, whose rows are summed into dx and whose inner products with x are the routing gradient
 //   (w dy) (x) x    one product over the rows of each expert: d_weight
 //   w dy            summed over the rows of each expert: d_bias
-#include "cuda/gemm/gemm.h"
+#include "cuda/gemm/product.h"
 #include "cuda/moe/moe.h"
 #include "cuda/moe/steps.h"
 #include "cuda/rows/rows.h"
@@ -70,7 +70,7 @@ ggm_status_t run_dx(const Backward& b) {
     build.k = problem.out_features;
     build.a = b.dy.operand();
     build.b = {b.tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
-    GemmCall call = row_call(problem, b.rows, table);
+    GemmCall call = row_call(problem, b.rows);
     call.a_rows = b.dy.rows(b.rows);
     call.b_order = problem.weight_order == Order::inner_contiguous ? Order::inner_strided : Order::inner_contiguous;
     if (wants_dots) {
@@ -84,32 +84,31 @@ ggm_status_t run_dx(const Backward& b) {
       GGM_TRY(begin_result(dx, problem, b.rows, &build, &call.epilogue, b.launch));
     else
       call.epilogue.kind = EpilogueKind::none;
-    GGM_TRY(build_groups(build, kGemmKernels[b.plan.dx_kernel], table, b.launch));
-    GGM_TRY(launch_gemm(b.plan.dx_kernel, call, b.launch.multiprocessors, b.launch.stream));
+    GGM_TRY(run_product(b.plan.dx_kernels, build, call, table, b.launch));
     if (wants_dx) GGM_TRY(end_result(dx, problem, b.rows, b.tensors.num_tokens, b.launch));
   }
   return wants_dots ? finish_routing_weights(b) : GGM_STATUS_SUCCESS;
 }
 
-// The rows w dy in sorted order, each rounded to the type of dy. Rows that no assignment has stay as they are, and so does the
-// padding of a row: the product leaves rows with a negative row_token out (GemmCall::row_valid) and reads no column behind
-// out_features.
-ggm_status_t scale_dy(const Backward& b) {
+// The rows of a tensor that lies by tokens, in sorted order: times their weights, when there are any, and rounded. Rows that no
+// assignment has: a kernel that gathers leaves them out, so they need not be written; wgmma kernels read them as zeros.
+ggm_status_t sort_rows(const Backward& b, const RowOperand& from, std::int64_t features, const void* weight,
+                       const RowOperand& to) {
   const MoeProblem& problem = b.problem;
   CopyRows copy{};
-  copy.in = b.dy.base;
-  copy.out = b.plan.scaled_dy.at<void>(b.workspace);
-  copy.in_type = copy.out_type = problem.dy_type;
+  copy.in = from.base;
+  copy.out = const_cast<void*>(to.base);
+  copy.in_type = copy.out_type = from.type;
   copy.tokens = problem.routing.tokens;
   copy.top_k = problem.routing.top_k;
   copy.rows = problem.routing.max_rows;
-  copy.features = problem.out_features;
-  copy.in_ld = b.dy.ld;
-  copy.out_ld = b.plan.scaled_dy_ld;
+  copy.features = features;
+  copy.in_ld = from.ld;
+  copy.out_ld = to.ld;
   copy.assignment_row = b.rows.assignment_row;
   copy.row_assignment = b.rows.row_assignment;
-  copy.weight = b.rows.row_weight;
-  copy.keep_unused = true;
+  copy.weight = weight;
+  copy.keep_unused = b.plan.d_weight_kernels.wgmma.any < 0;
   return copy_rows(copy, b.launch);
 }
 
@@ -121,11 +120,17 @@ ggm_status_t run_d_weight(const Backward& b) {
   if (add && problem.routing.max_rows == 0) return GGM_STATUS_SUCCESS;
   const bool dy_first = problem.weight_order == Order::inner_contiguous;
   const bool scaled_before = b.plan.scaled_dy.bytes > 0;
-  if (scaled_before) GGM_TRY(scale_dy(b));
-  const RowOperand dy =
-      scaled_before ? RowOperand{b.plan.scaled_dy.at<void>(b.workspace), b.plan.scaled_dy_ld, problem.dy_type, true} : b.dy;
-  const RowOperand& first = dy_first ? dy : b.x;
-  const RowOperand& second = dy_first ? b.x : dy;
+  RowOperand dy = b.dy, x = b.x;
+  if (scaled_before) {
+    dy = {b.plan.scaled_dy.at<void>(b.workspace), b.plan.scaled_dy_ld, problem.dy_type, true};
+    GGM_TRY(sort_rows(b, b.dy, problem.out_features, b.rows.row_weight, dy));
+  }
+  if (b.plan.sorted_x.bytes > 0) {
+    x = {b.plan.sorted_x.at<void>(b.workspace), b.plan.sorted_x_ld, problem.x_type, true};
+    GGM_TRY(sort_rows(b, b.x, problem.in_features, nullptr, x));
+  }
+  const RowOperand& first = dy_first ? dy : x;
+  const RowOperand& second = dy_first ? x : dy;
   const TablePointers table = table_pointers(b.plan.d_weight_table, b.workspace);
 
   GroupBuild build = row_groups(problem, b.rows);
@@ -140,7 +145,7 @@ ggm_status_t run_d_weight(const Backward& b) {
     build.skip_without = b.rows.row_token;  // an expert without rows stays as it is
   }
 
-  GemmCall call = row_call(problem, b.rows, table);
+  GemmCall call = row_call(problem, b.rows);
   call.a_order = call.b_order = Order::inner_strided;
   call.a_rows = first.rows(b.rows);
   call.b_rows = second.rows(b.rows);
@@ -154,8 +159,7 @@ ggm_status_t run_d_weight(const Backward& b) {
     call.epilogue.beta = 1;
     call.epilogue.c_type = problem.d_weight_type;
   }
-  GGM_TRY(build_groups(build, kGemmKernels[b.plan.d_weight_kernel], table, b.launch));
-  return launch_gemm(b.plan.d_weight_kernel, call, b.launch.multiprocessors, b.launch.stream);
+  return run_product(b.plan.d_weight_kernels, build, call, table, b.launch);
 }
 
 ggm_status_t run_d_bias(const Backward& b) {

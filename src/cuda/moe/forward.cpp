@@ -1,5 +1,5 @@
 // y = combine of x W_e^T + bias: rows, groups, product, sum of each token's rows.
-#include "cuda/gemm/gemm.h"
+#include "cuda/gemm/product.h"
 #include "cuda/moe/moe.h"
 #include "cuda/moe/steps.h"
 
@@ -33,7 +33,7 @@ ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& pl
   build.a = x.operand();
   build.b = {tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
 
-  GemmCall call = row_call(problem, rows, table);
+  GemmCall call = row_call(problem, rows);
   call.b_order = problem.weight_order;
   call.a_rows = x.rows(rows);
   if (problem.bias_type != Type::none) {
@@ -42,8 +42,7 @@ ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& pl
     call.epilogue.bias_type = problem.bias_type;
   }
   GGM_TRY(begin_result(y, problem, rows, &build, &call.epilogue, launch));
-  GGM_TRY(build_groups(build, kGemmKernels[plan.kernel], table, launch));
-  GGM_TRY(launch_gemm(plan.kernel, call, launch.multiprocessors, launch.stream));
+  GGM_TRY(run_product(plan.kernels, build, call, table, launch));
   return end_result(y, problem, rows, tensors.num_tokens, launch);
 }
 

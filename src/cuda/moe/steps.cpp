@@ -19,12 +19,8 @@ GroupBuild row_groups(const MoeProblem& problem, const RowPointers& rows) {
   return build;
 }
 
-GemmCall row_call(const MoeProblem& problem, const RowPointers& rows, const TablePointers& table) {
+GemmCall row_call(const MoeProblem& problem, const RowPointers& rows) {
   GemmCall call;
-  call.groups = table.groups;
-  call.tile_offsets = table.tile_offsets;
-  call.tile_counter = table.tile_counter;
-  call.group_count = static_cast<std::int32_t>(problem.routing.experts);
   call.type = problem.x_type;
   call.row_valid = rows.row_token;
   return call;

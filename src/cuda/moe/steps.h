@@ -52,7 +52,7 @@ ggm_status_t make_rows(const MoeProblem& problem, const RouteScratch& scratch, c
 
 // A product whose rows are the sorted rows; the operands and the inner size are the caller's to fill.
 GroupBuild row_groups(const MoeProblem& problem, const RowPointers& rows);
-GemmCall row_call(const MoeProblem& problem, const RowPointers& rows, const TablePointers& table);
+GemmCall row_call(const MoeProblem& problem, const RowPointers& rows);
 
 // The part of the epilogue that stores or adds the product of each row, and what must be zero before the launch.
 ggm_status_t begin_result(const RowResult& result, const MoeProblem& problem, const RowPointers& rows, GroupBuild* build,

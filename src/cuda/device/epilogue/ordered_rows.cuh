@@ -50,7 +50,7 @@ __device__ __forceinline__ void ordered_rows(const TileView<Sum>& view) {
   Sum bias[kLaneColumns];
   view.load_bias(bias);
 
-  for (int first = static_cast<int>(threadIdx.x / 32) * kBatch; first < rows; first += warps * kBatch) {
+  for (int first = static_cast<int>(threadIdx.x / 32 % warps) * kBatch; first < rows; first += warps * kBatch) {
     // Lane u < kBatch speaks for row first + u.
     int token = -1, turn = 0;
     Sum weight = 0;

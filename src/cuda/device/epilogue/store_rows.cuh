@@ -17,7 +17,7 @@ __device__ __forceinline__ void store_rows(const TileView<Sum>& view) {
   Sum bias[kLaneColumns];
   view.load_bias(bias);
 
-  for (int first = static_cast<int>(threadIdx.x / 32) * kBatch; first < rows; first += warps * kBatch) {
+  for (int first = static_cast<int>(threadIdx.x / 32 % warps) * kBatch; first < rows; first += warps * kBatch) {
     std::int64_t to[kBatch];  // memory row; negative: not stored
     bool valid[kBatch];
     Sum weight[kBatch];
@@ -26,7 +26,7 @@ __device__ __forceinline__ void store_rows(const TileView<Sum>& view) {
     for (int u = 0; u < kBatch; ++u) {
       const std::int64_t r = view.sorted_row(first + u);
       const bool exists = first + u < rows;
-      to[u] = !exists ? -1 : e.d_rows != nullptr ? __ldg(e.d_rows + r) : std::int64_t{view.tile.m0} + first + u;
+      to[u] = !exists ? -1 : e.d_rows != nullptr ? __ldg(e.d_rows + r) : view.group_row(first + u);
       valid[u] = exists && view.row_valid(r);
       weight[u] = valid[u] ? view.row_weight(r) : Sum(0);
       if (exists && !valid[u] && e.keep_invalid) to[u] = -1;

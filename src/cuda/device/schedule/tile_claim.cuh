@@ -20,6 +20,27 @@ struct Tile {
   std::int32_t m_left, n_left;  // rows and columns of the group from there on: 1 or more
 };
 
+// The group whose tiles hold `number`, -1 behind the last. Called by a whole warp.
+__device__ __forceinline__ std::int64_t find_group(const GemmCall& call, std::int64_t number) {
+  const std::int64_t* offsets = call.tile_offsets;
+  const int groups = call.group_count, lane = static_cast<int>(threadIdx.x % 32);
+  if (groups <= 0 || number >= __ldg(reinterpret_cast<const long long*>(offsets + groups))) return -1;
+  GroupSearch search{0, groups};
+  while (!search.done()) {
+    const bool below = __ldg(reinterpret_cast<const long long*>(offsets + search.probe(lane))) <= number;
+    search.narrow(__popc(__ballot_sync(0xffffffffu, below)));
+  }
+  return search.low;
+}
+
+// The work of a warp, a word a lane.
+__device__ __forceinline__ void copy_descriptor(const GroupDesc& from, GroupDesc& to) {
+  constexpr int kWords = sizeof(GroupDesc) / 8;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (lane < kWords)
+    reinterpret_cast<unsigned long long*>(&to)[lane] = reinterpret_cast<const unsigned long long*>(&from)[lane];
+}
+
 // Used by warp 0 alone, all lanes together.
 template <int tile_m, int tile_n>
 class TileClaim {
@@ -29,40 +50,26 @@ class TileClaim {
   // Takes the next number and finds its tile.
   __device__ __forceinline__ void next(Tile& tile) const {
     unsigned long long claimed = 0;
-    if (lane() == 0) claimed = atomicAdd(call_.tile_counter, 1ull);
+    if (threadIdx.x == 0) claimed = atomicAdd(call_.tile_counter, 1ull);
     const std::int64_t number = static_cast<std::int64_t>(__shfl_sync(0xffffffffu, claimed, 0));
-    const std::int64_t* offsets = call_.tile_offsets;
-    const int groups = call_.group_count;
-    if (groups <= 0 || number >= __ldg(reinterpret_cast<const long long*>(offsets + groups))) {
-      if (lane() == 0) tile.group = -1;
+    const std::int64_t group = find_group(call_, number);
+    if (group < 0) {
+      if (threadIdx.x == 0) tile.group = -1;
       return;
     }
-    GroupSearch search{0, groups};
-    while (!search.done()) {
-      const bool below = __ldg(reinterpret_cast<const long long*>(offsets + search.probe(lane()))) <= number;
-      search.narrow(__popc(__ballot_sync(0xffffffffu, below)));
-    }
-    copy_descriptor(call_.groups[search.low], tile.desc);
-    if (lane() != 0) return;
-    const int m = call_.groups[search.low].m, n = call_.groups[search.low].n;
-    const TileCoordinate at =
-        tile_at(number - offsets[search.low], (m + std::int64_t{tile_m} - 1) / tile_m, (n + std::int64_t{tile_n} - 1) / tile_n);
+    copy_descriptor(call_.groups[group], tile.desc);
+    if (threadIdx.x != 0) return;
+    const int m = call_.groups[group].m, n = call_.groups[group].n;
+    const TileCoordinate at = tile_at(number - call_.tile_offsets[group], (m + std::int64_t{tile_m} - 1) / tile_m,
+                                      (n + std::int64_t{tile_n} - 1) / tile_n);
     tile.m0 = static_cast<std::int32_t>(at.row * tile_m);
     tile.n0 = static_cast<std::int32_t>(at.column * tile_n);
     tile.m_left = m - tile.m0;
     tile.n_left = n - tile.n0;
-    tile.group = static_cast<std::int32_t>(search.low);
+    tile.group = static_cast<std::int32_t>(group);
   }
 
  private:
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x & 31); }
-
-  static __device__ __forceinline__ void copy_descriptor(const GroupDesc& from, GroupDesc& to) {
-    constexpr int kWords = sizeof(GroupDesc) / 8;
-    if (lane() < kWords)
-      reinterpret_cast<unsigned long long*>(&to)[lane()] = __ldg(reinterpret_cast<const unsigned long long*>(&from) + lane());
-  }
-
   const GemmCall& call_;
 };
 

@@ -1,0 +1,33 @@
+// One launch of a wgmma kernel: the product as every kernel knows it, and the maps by which the copy engine finds its operands.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "cuda/device/gemm_call.h"
+
+namespace ggm::cuda {
+
+inline constexpr int kRightBoxes = 5;  // 8, 16, 32, 64, 128 rows
+
+// Rows beyond the end of a group must read as zeros where K runs over the rows. The copy engine checks bounds of the whole
+// tensor only, so the rows have three dimensions: with L rows from row f of the tensor, row i of the group is at (kRaggedRows -
+// L + i, f + L, kRaggedRows). The first two have the stride of a row, and the first ends at kRaggedRows, just where the group
+// ends; the last has the stride 2^34 - row, so that it takes the kRaggedRows = 2^30 rows back that are too many, modulo 2^64.
+// The method is that of Triton's ragged descriptors (triton/tools/ragged_tma.py).
+inline constexpr std::int32_t kRaggedRows = 1 << 30;
+
+struct OperandMap {
+  CUtensorMap boxes[kRightBoxes];  // [0] alone for a left operand and where K is not the contiguous direction
+  bool by_group = false;           // every group has a matrix of its own: the third coordinate
+  bool from_first_row = false;     // groups divide the rows: rows are counted from desc.first_row
+  bool ends_with_group = false;    // K runs over rows that groups divide
+};
+
+struct HopperCall {
+  OperandMap left_map, right_map;
+  GemmCall gemm;
+};
+
+}  // namespace ggm::cuda

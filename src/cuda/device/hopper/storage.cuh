@@ -1,0 +1,64 @@
+// What a block of a wgmma kernel keeps in shared memory, and how its parts speak of it.
+#pragma once
+
+#include "cuda/device/ptx/cp_async.cuh"
+#include "cuda/device/ptx/mbarrier.cuh"
+#include "cuda/device/schedule/tile_claim.cuh"
+#include "cuda/device/schedule/tile_pairs.h"
+
+namespace ggm::cuda {
+
+inline constexpr int kWarpgroup = 128, kConsumers = 2;  // two warpgroups multiply
+inline constexpr int kStepK = 64;  // elements of K in a stage: 128 bytes, the width of the swizzle
+inline constexpr int kTileSlots = 4;
+
+// One tile on its way from the scheduler to the copies and to the warpgroups that multiply it.
+struct TileNotice {
+  // m0, n0 and what is left from there, no more than the tile's own rows and columns; may be 0 or less. The second is for the
+  // second warpgroup of a tile that both multiply.
+  Tile tiles[kConsumers];
+  std::int32_t left, right;  // where it begins in the operands
+  std::int32_t width;        // columns of the right tile
+  std::int32_t shares_left;  // 1: both blocks of the cluster have the same left tile
+  std::uint32_t first_step;  // stages that the tiles before have used, modulo 2^32
+};
+
+// `gathered`: the right operand's rows come through a list, fetched by four more warps. That takes longest for each row, so
+// both warpgroups multiply the same rows then, each with 128 rows of the left operand.
+template <int max_right, bool right_outer, int stages, int staging_bytes, bool only_plain, bool gathered>
+struct HopperShared {
+  static constexpr int kStages = stages, kMaxRight = max_right;
+  static constexpr bool kGathered = gathered;
+  static constexpr int kThreads = (1 + gathered + kConsumers) * kWarpgroup;
+  static constexpr int kLeftTile = gathered ? 256 : 128;
+  static constexpr int kBlock = 64 * kStepK * 2;  // a box of 64 rows
+  static constexpr int kLeftBytes = kLeftTile * kStepK * 2;
+  static constexpr int kRightBytes = right_outer ? (max_right + 63) / 64 * kBlock : max_right * kStepK * 2;
+  static constexpr int kStaging = staging_bytes;
+  static constexpr bool kOnlyPlain = only_plain;  // kinds of results, as WgmmaKernel says
+
+  char left[stages][kLeftBytes];
+  char right[stages][kRightBytes];
+  alignas(16) char staging[kConsumers][staging_bytes > 0 ? staging_bytes : 16];
+  TileNotice notices[kTileSlots];
+  std::uint64_t claims[kTileSlots];  // numbers of pairs, sent by the first block of the cluster
+  // Barriers: full and empty come in pairs, one for who fills and one for who has read.
+  std::uint64_t stage_full[stages], stage_empty[stages];
+  std::uint64_t notice_full[kTileSlots], notice_empty[kTileSlots];
+  std::uint64_t claim_full[kTileSlots], claim_empty[kTileSlots];
+};
+
+// Place and parity of a ring's n-th use.
+template <int places>
+struct RingPlace {
+  std::uint32_t at, parity;
+  __device__ __forceinline__ explicit RingPlace(std::uint32_t n) : at(n % places), parity(n / places & 1) {}
+  __device__ __forceinline__ void next() {
+    if (++at == places) {
+      at = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+}  // namespace ggm::cuda

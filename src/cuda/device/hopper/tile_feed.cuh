@@ -1,0 +1,264 @@
+// The warps that feed a block of a wgmma kernel: the scheduler claims pairs of tiles and tells everyone, two others copy one
+// operand each. All run ahead of the warpgroups that multiply.
+#pragma once
+
+#include "cuda/device/hopper/hopper_call.h"
+#include "cuda/device/hopper/storage.cuh"
+#include "cuda/device/ptx/thread.cuh"
+#include "cuda/device/ptx/tma.cuh"
+
+namespace ggm::cuda {
+
+// Finds the groups of ascending pair numbers; a warp's own. Mostly the group is the last one or one of the 32 behind it, which
+// takes no load or a single one.
+class GroupCursor {
+ public:
+  __device__ __forceinline__ explicit GroupCursor(const GemmCall& call)
+      : offsets_(reinterpret_cast<const long long*>(call.tile_offsets)),
+        groups_(call.group_count),
+        total_(groups_ > 0 ? __ldg(offsets_ + groups_) : 0) {}
+
+  // Whether there is a pair of that number.
+  __device__ __forceinline__ bool find(std::int64_t number) {
+    moved_ = false;
+    if (number >= total_) return false;
+    while (number >= end_) {
+      moved_ = true;
+      const int lane = static_cast<int>(threadIdx.x % 32);
+      const std::int64_t probe = min(std::int64_t{group_} + 1 + lane, std::int64_t{groups_});
+      const long long offset = __ldg(offsets_ + probe);
+      const int below = __popc(__ballot_sync(0xffffffffu, offset <= number));  // those of the first lanes, as offsets ascend
+      if (below > 0) begin_ = __shfl_sync(0xffffffffu, offset, below - 1);
+      group_ += below;
+      if (below < 32) end_ = __shfl_sync(0xffffffffu, offset, below);
+    }
+    return true;
+  }
+
+  __device__ __forceinline__ int group() const { return group_; }
+  __device__ __forceinline__ std::int64_t begin() const { return begin_; }
+  __device__ __forceinline__ bool moved() const { return moved_; }  // to another group than that of the number before
+
+ private:
+  const long long* offsets_;
+  int groups_, group_ = -1;
+  std::int64_t total_, begin_ = 0, end_ = 0;  // pairs before the group, and before the next one
+  bool moved_ = false;
+};
+
+// Where the tile of this block lies in pair `index` of its group, whose descriptor is there; the work of one lane.
+template <typename Shared, bool turned>
+__device__ __forceinline__ void place_tile(int group, std::int64_t index, int block, std::uint32_t first_step,
+                                           TileNotice& notice) {
+  const std::int64_t m = notice.tiles[0].desc.m, n = notice.tiles[0].desc.n;
+  const std::int64_t left = turned ? n : m, right = turned ? m : n;
+  const TilePairs pairs(left, right, Shared::kLeftTile, Shared::kMaxRight);
+  const TilePairs::Corner corner = pairs.corner(index, block);
+  const std::int64_t left0 = min(corner.left, left), right0 = min(corner.right, right);
+  notice.left = static_cast<std::int32_t>(left0);
+  notice.right = static_cast<std::int32_t>(right0);
+  notice.width = pairs.width;
+  notice.shares_left = pairs.shares_left();
+  notice.first_step = first_step;
+  const auto right_rows = static_cast<std::int32_t>(min(right - right0, std::int64_t{pairs.width}));
+  for (int i = 0; i < (Shared::kGathered ? kConsumers : 1); ++i) {
+    constexpr int kRows = 128;
+    const std::int64_t own = min(left0 + i * kRows, left);
+    const auto left_rows = static_cast<std::int32_t>(min(left - own, std::int64_t{kRows}));
+    Tile& tile = notice.tiles[i];
+    tile.m0 = turned ? notice.right : static_cast<std::int32_t>(own);
+    tile.n0 = turned ? static_cast<std::int32_t>(own) : notice.right;
+    tile.m_left = turned ? right_rows : left_rows;
+    tile.n_left = turned ? left_rows : right_rows;
+    tile.group = group;
+  }
+}
+
+// The scheduler. The first block of the cluster takes the numbers and sends each to both blocks, one ahead: the counter's answer
+// is on its way while the tile before is described.
+template <bool turned, typename Shared>
+__device__ __forceinline__ void schedule_tiles(const GemmCall& call, Shared& shared) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const unsigned block = ptx::block_in_cluster();
+  const std::uint32_t claims = ptx::shared_address(shared.claims), full = ptx::shared_address(shared.claim_full),
+                      empty = ptx::shared_address(shared.claim_empty);
+  const bool claims_for_both = block == 0 && lane == 0;
+  // The first pair of a cluster is its own number, so that it need not wait for the counter; not where a tile waits for those
+  // before it, because a cluster may start late.
+  const bool waits = call.epilogue.kind == EpilogueKind::ordered;
+  const unsigned long long first = waits ? 0 : gridDim.x / 2;
+  unsigned long long claimed = blockIdx.x / 2;
+  if (waits && claims_for_both) claimed = atomicAdd(call.tile_counter, 1ull);
+  GroupCursor cursor(call);
+  std::uint32_t first_step = 0;
+  const TileNotice* before = nullptr;
+  for (std::uint32_t n = 0;; ++n) {
+    const RingPlace<kTileSlots> place(n);
+    const std::uint32_t word = place.at * 8;
+    if (lane == 0) ptx::arrive_expecting(full + word, 8);
+    if (claims_for_both) {
+      ptx::wait(empty + word, place.parity ^ 1);
+      for (unsigned to = 0; to < 2; ++to)
+        ptx::store_remote_counted(ptx::map_to_block(claims + word, to), claimed, ptx::map_to_block(full + word, to));
+      claimed = first + atomicAdd(call.tile_counter, 1ull);
+    }
+    __syncwarp();
+    ptx::wait(full + word, place.parity);
+    const auto number = static_cast<std::int64_t>(*const_cast<volatile std::uint64_t*>(shared.claims + place.at));
+    __syncwarp();
+    if (lane == 0) ptx::arrive_remote(ptx::map_to_block(empty + word, 0));
+
+    const bool some = cursor.find(number);
+    ptx::wait(ptx::shared_address(shared.notice_empty) + word, place.parity ^ 1);
+    TileNotice& notice = shared.notices[place.at];
+    if (some) {
+      for (int i = 0; i < (Shared::kGathered ? kConsumers : 1); ++i)
+        copy_descriptor(cursor.moved() || before == nullptr ? call.groups[cursor.group()] : before->tiles[0].desc,
+                        notice.tiles[i].desc);
+      __syncwarp();
+      if (lane == 0) place_tile<Shared, turned>(cursor.group(), number - cursor.begin(), static_cast<int>(block), first_step, notice);
+      first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK;
+      before = &notice;
+    } else if (lane == 0) {
+      notice.tiles[0].group = -1;
+    }
+    __syncwarp();
+    if (lane == 0) ptx::arrive(ptx::shared_address(shared.notice_full) + word);
+    if (some) continue;
+    // The end, once more for the other warpgroup that multiplies.
+    const RingPlace<kTileSlots> last(n + 1);
+    if (lane == 0) {
+      ptx::wait(ptx::shared_address(shared.notice_empty) + last.at * 8, last.parity ^ 1);
+      shared.notices[last.at].tiles[0].group = -1;
+      ptx::arrive(ptx::shared_address(shared.notice_full) + last.at * 8);
+    }
+    return;
+  }
+}
+
+// A warp that puts the copies of one operand under way. All lanes go through it together, so that addresses and coordinates lie in
+// uniform registers, as the copy instruction wants them; one lane issues. A derived class says what a step copies.
+template <typename Shared, typename Operand>
+__device__ __forceinline__ void feed_operand(Shared& shared, Operand operand) {
+  const std::uint32_t full = ptx::shared_address(shared.stage_full), empty = ptx::shared_address(shared.stage_empty);
+  RingPlace<Shared::kStages> stage(0);
+  for (std::uint32_t n = 0;; ++n) {
+    const RingPlace<kTileSlots> place(n);
+    ptx::wait(ptx::shared_address(shared.notice_full) + place.at * 8, place.parity);
+    const TileNotice& notice = shared.notices[place.at];
+    if (ptx::uniform(notice.tiles[0].group) < 0) return;
+    const int steps = (ptx::uniform(notice.tiles[0].desc.k) + kStepK - 1) / kStepK;
+    operand.begin(notice);
+    __syncwarp();
+    if (ptx::elect_one()) ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
+    for (int step = 0; step < steps; ++step, stage.next()) {
+      ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
+      if (ptx::elect_one()) {
+        ptx::arrive_expecting(full + stage.at * 8, operand.bytes());
+        operand.copy(stage.at, full + stage.at * 8);
+      }
+      __syncwarp();
+      operand.next();
+    }
+  }
+}
+
+// Where a box of an operand begins, at k = 0; `outer` in the direction that is not K. K goes on in coordinate k_at.
+template <bool k_outer>
+struct OperandCorner {
+  static constexpr int kAt = k_outer ? 1 : 0, kOuterAt = 1 - kAt;
+  ptx::BoxCorner corner;
+
+  __device__ __forceinline__ void begin(const OperandMap& map, const TileNotice& notice, std::int32_t outer) {
+    const int k = ptx::uniform(notice.tiles[0].desc.k), first_row = ptx::uniform(notice.tiles[0].desc.first_row);
+    const int group = map.by_group ? ptx::uniform(notice.tiles[0].group) : 0;
+    if (!k_outer)
+      corner = {{0, outer + (map.from_first_row ? first_row : 0), group, 0}};
+    else if (map.ends_with_group)
+      corner = {{outer, kRaggedRows - k, first_row + k, kRaggedRows}};
+    else
+      corner = {{outer, 0, group, 0}};
+  }
+  __device__ __forceinline__ ptx::BoxCorner moved(int outer) const {
+    ptx::BoxCorner c = corner;
+    c.at[kOuterAt] += outer;
+    return c;
+  }
+  __device__ __forceinline__ void next() { corner.at[kAt] += kStepK; }
+};
+
+// The left operand: boxes of 64 rows. What both blocks of the cluster read, each copies one half of to both.
+template <typename Shared, bool k_outer>
+class LeftFeed {
+ public:
+  __device__ __forceinline__ LeftFeed(const OperandMap& map, Shared& shared)
+      : map_(map), to_(ptx::shared_address(shared.left)), block_(ptx::uniform(static_cast<int>(ptx::block_in_cluster()))) {}
+
+  __device__ __forceinline__ void begin(const TileNotice& notice) {
+    shares_ = ptx::uniform(notice.shares_left) != 0;
+    at_.begin(map_, notice, ptx::uniform(notice.left));
+  }
+  __device__ __forceinline__ unsigned bytes() const { return Shared::kLeftBytes; }
+  __device__ __forceinline__ void copy(std::uint32_t stage, std::uint32_t barrier) const {
+    const std::uint32_t to = to_ + stage * Shared::kLeftBytes;
+    constexpr int kBoxes = Shared::kLeftBytes / Shared::kBlock;
+    if (shares_) {
+#pragma unroll
+      for (int i = 0; i < kBoxes / 2; ++i) {
+        const int box = block_ * (kBoxes / 2) + i;
+        ptx::copy_box_to_cluster(to + box * Shared::kBlock, &map_.boxes[0], at_.moved(box * 64), barrier, 3);
+      }
+    } else {
+#pragma unroll
+      for (int box = 0; box < kBoxes; ++box)
+        ptx::copy_box(to + box * Shared::kBlock, &map_.boxes[0], at_.moved(box * 64), barrier);
+    }
+  }
+  __device__ __forceinline__ void next() { at_.next(); }
+
+ private:
+  const OperandMap& map_;
+  std::uint32_t to_;
+  int block_;
+  bool shares_ = false;
+  OperandCorner<k_outer> at_;
+};
+
+// The right operand: with K inside, boxes of 128, 64, 32, 16 and 8 rows that add up to the width; else boxes of 64 columns.
+template <typename Shared, bool k_outer>
+class RightFeed {
+ public:
+  __device__ __forceinline__ RightFeed(const OperandMap& map, Shared& shared)
+      : map_(map), to_(ptx::shared_address(shared.right)) {}
+
+  __device__ __forceinline__ void begin(const TileNotice& notice) {
+    width_ = ptx::uniform(notice.width);
+    at_.begin(map_, notice, ptx::uniform(notice.right));
+  }
+  __device__ __forceinline__ unsigned bytes() const {
+    return k_outer ? (width_ + 63) / 64 * Shared::kBlock : width_ * kStepK * 2;
+  }
+  __device__ __forceinline__ void copy(std::uint32_t stage, std::uint32_t barrier) const {
+    const std::uint32_t to = to_ + stage * Shared::kRightBytes;
+    if constexpr (k_outer) {
+#pragma unroll
+      for (int box = 0; box < Shared::kRightBytes / Shared::kBlock; ++box)
+        if (box * 64 < width_) ptx::copy_box(to + box * Shared::kBlock, &map_.boxes[0], at_.moved(box * 64), barrier);
+    } else {
+#pragma unroll
+      for (int box = kRightBoxes - 1; box >= 0; --box) {
+        const int rows = 8 << box, before = width_ & ~(2 * rows - 1);
+        if (width_ & rows) ptx::copy_box(to + before * kStepK * 2, &map_.boxes[box], at_.moved(before), barrier);
+      }
+    }
+  }
+  __device__ __forceinline__ void next() { at_.next(); }
+
+ private:
+  const OperandMap& map_;
+  std::uint32_t to_;
+  int width_ = 0;
+  OperandCorner<k_outer> at_;
+};
+
+}  // namespace ggm::cuda

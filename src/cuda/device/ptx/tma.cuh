@@ -1,0 +1,38 @@
+// Copies of boxes of a tensor into shared memory by the copy engine (PTX ISA, "cp.async.bulk.tensor", capability 9.0). A box
+// may reach beyond the tensor: zeros come from there, and its bytes count in full on the barrier.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace ggm::cuda::ptx {
+
+__device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// Every map of this library has four dimensions (tensor_maps.h).
+struct BoxCorner {
+  std::int32_t at[4];
+};
+
+__device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap* map, const BoxCorner& c, std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::
+          "r"(to),
+      "l"(map), "r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), "r"(c.at[3]), "r"(barrier)
+      : "memory");
+}
+
+// Into the same place of every block whose bit in `blocks` is set, counted on the same barrier of each.
+__device__ __forceinline__ void copy_box_to_cluster(std::uint32_t to, const CUtensorMap* map, const BoxCorner& c,
+                                                    std::uint32_t barrier, std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
+      "l"(map), "r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), "r"(c.at[3]), "r"(barrier), "h"(blocks)
+      : "memory");
+}
+
+}  // namespace ggm::cuda::ptx

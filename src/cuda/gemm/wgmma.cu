@@ -1,0 +1,129 @@
+#include "cuda/gemm/wgmma.h"
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+
+#include "base/status.h"
+#include "cuda/device/hopper/hopper_call.h"
+#include "cuda/gemm/wgmma_kernels.h"
+#include "cuda/runtime/status.h"
+
+namespace ggm::cuda {
+namespace {
+
+using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
+std::atomic<EncodeTiled> encode_tiled{nullptr};  // the driver's function, the same in every thread
+
+ggm_status_t find_encoder() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  const cudaError_t error =
+      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
+  if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return cuda_status(error, "cuTensorMapEncodeTiled");
+  encode_tiled.store(reinterpret_cast<EncodeTiled>(function));
+  return GGM_STATUS_SUCCESS;
+}
+
+const void* find_kernel(int kernel, Type type, Order b_order) {
+  const bool contiguous = b_order == Order::inner_contiguous;
+  if (!kWgmmaKernels[kernel].turned) return wgmma_kernel_k(type);
+  if (kWgmmaKernels[kernel].gathered)
+    return contiguous ? wgmma_kernel_gather_contiguous(type) : wgmma_kernel_gather_strided(type);
+  if (kWgmmaKernels[kernel].max_right == 144)
+    return contiguous ? wgmma_kernel_144_contiguous(type) : wgmma_kernel_144_strided(type);
+  return contiguous ? wgmma_kernel_192_contiguous(type) : wgmma_kernel_192_strided(type);
+}
+
+// A map of boxes of `box_rows` rows of 128 bytes.
+ggm_status_t encode(const MapSource& source, Type type, int box_rows, CUtensorMap* map) {
+  const auto ld = static_cast<cuuint64_t>(source.ld_bytes);
+  const auto rows = static_cast<cuuint64_t>(source.rows);
+  cuuint64_t extents[4] = {static_cast<cuuint64_t>(source.inner), rows, static_cast<cuuint64_t>(source.groups), 1};
+  cuuint64_t strides[3] = {ld, source.by_group ? static_cast<cuuint64_t>(source.group_bytes) : ld, ld};
+  if (source.ends_with_group) {
+    extents[1] = kRaggedRows;
+    extents[2] = rows + 1;
+    extents[3] = cuuint64_t{kRaggedRows} + 1;
+    strides[1] = ld;
+    strides[2] = (cuuint64_t{1} << 34) - ld;
+  }
+  const cuuint32_t box[4] = {64, static_cast<cuuint32_t>(box_rows), 1, 1};
+  const cuuint32_t steps[4] = {1, 1, 1, 1};
+  const CUresult result =
+      encode_tiled.load()(map, type == Type::bfloat16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4,
+                          const_cast<void*>(source.base), extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS)
+    return fail(GGM_STATUS_CUDA_ERROR, "cuTensorMapEncodeTiled: error %d (base %p, %lld x %lld, rows of %lld bytes)",
+                static_cast<int>(result), source.base, static_cast<long long>(source.rows),
+                static_cast<long long>(source.inner), static_cast<long long>(source.ld_bytes));
+  return GGM_STATUS_SUCCESS;
+}
+
+// `by_width`: the operand's tiles have any multiple of 8 rows, and K inside.
+ggm_status_t make_map(const MapSource& source, Type type, bool by_width, OperandMap* map) {
+  map->by_group = source.by_group;
+  map->from_first_row = source.divided;
+  map->ends_with_group = source.ends_with_group;
+  if (!by_width) return encode(source, type, 64, &map->boxes[0]);
+  for (int box = 0; box < kRightBoxes; ++box) GGM_TRY(encode(source, type, 8 << box, &map->boxes[box]));
+  return GGM_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+const char* MapSource::obstacle() const {
+  if (reinterpret_cast<std::uintptr_t>(base) % 16 != 0) return "the address is no multiple of 16";
+  if (ld_bytes % 16 != 0 || (by_group && group_bytes % 16 != 0)) return "a stride is no multiple of 16 bytes";
+  if (by_group && group_bytes <= 0) return "groups share a matrix";
+  if (inner < 1 || rows < 1 || groups < 1) return "the tensor is empty";
+  if (ld_bytes <= 0 || ld_bytes >= std::int64_t{1} << 31 || rows >= kRaggedRows) return "the tensor is too large";
+  if (by_group && group_bytes >= std::int64_t{1} << 40) return "the tensor is too large";
+  return nullptr;
+}
+
+ggm_status_t load_wgmma_kernels(bool* usable) {
+  *usable = false;
+  int device = 0, major = 0, minor = 0, shared_bytes = 0;
+  GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));
+  GGM_TRY(cuda_status(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "capability"));
+  GGM_TRY(cuda_status(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "capability"));
+  GGM_TRY(cuda_status(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "shared memory"));
+  if (10 * major + minor != 90 || shared_bytes < kWgmmaSharedBytes) return GGM_STATUS_SUCCESS;
+  for (int kernel = 0; kernel < kWgmmaKernelCount; ++kernel)
+    for (Type type : {Type::bfloat16, Type::float16})
+      for (Order order : {Order::inner_contiguous, Order::inner_strided}) {
+        const void* function = find_kernel(kernel, type, order);
+        cudaFuncAttributes attributes;
+        GGM_TRY(cuda_status(cudaFuncGetAttributes(&attributes, function), kWgmmaKernels[kernel].name));
+        // Code that the driver made of another architecture's PTX has no body.
+        if (attributes.ptxVersion < 90) return GGM_STATUS_SUCCESS;
+        GGM_TRY(cuda_status(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, kWgmmaSharedBytes),
+                            kWgmmaKernels[kernel].name));
+      }
+  GGM_TRY(find_encoder());
+  *usable = encode_tiled.load() != nullptr;
+  return GGM_STATUS_SUCCESS;
+}
+
+ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, int multiprocessors,
+                          ggm_stream_t stream) {
+  if (call.group_count == 0) return GGM_STATUS_SUCCESS;
+  const WgmmaKernel& row = kWgmmaKernels[kernel];
+  HopperCall hopper;
+  hopper.gemm = call;
+  GGM_TRY(make_map(row.turned ? b : a, call.type, false, &hopper.left_map));
+  if (!row.gathered) GGM_TRY(make_map(row.turned ? a : b, call.type, row.turned, &hopper.right_map));
+
+  int device = 0, available = 0;
+  GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));
+  GGM_TRY(cuda_status(cudaDeviceGetAttribute(&available, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute"));
+  const int blocks = (multiprocessors < available ? multiprocessors : available) / 2 * 2;
+  void* arguments[] = {&hopper};
+  return cuda_status(cudaLaunchKernel(find_kernel(kernel, call.type, call.b_order), dim3(static_cast<unsigned>(blocks)),
+                                      dim3(row.gathered ? 512u : 384u), arguments, kWgmmaSharedBytes, stream),
+                     row.name);
+}
+
+}  // namespace ggm::cuda

@@ -1,0 +1,20 @@
+// One wgmma kernel of the table for one pair of storage orders, both 16-bit types.
+#pragma once
+
+#include "cuda/device/hopper/gemm_wgmma.cuh"
+#include "cuda/gemm/wgmma_kernels.h"
+#include "plan/wgmma_table.h"
+
+namespace ggm::cuda {
+
+template <int kernel, bool left_outer, bool right_outer>
+const void* wgmma_instance(Type type) {
+  constexpr WgmmaKernel row = kWgmmaKernels[kernel];
+  using Shared = HopperShared<row.max_right, right_outer, row.stages, row.staging, row.only_plain, row.gathered>;
+  static_assert(sizeof(Shared) <= kWgmmaSharedBytes);
+  return type == Type::bfloat16
+             ? reinterpret_cast<const void*>(&gemm_wgmma<Shared, __nv_bfloat16, row.turned, left_outer, right_outer>)
+             : reinterpret_cast<const void*>(&gemm_wgmma<Shared, __half, row.turned, left_outer, right_outer>);
+}
+
+}  // namespace ggm::cuda
