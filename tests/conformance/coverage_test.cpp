@@ -1,5 +1,6 @@
-// Whether the tables of the conformance suite reach every row of the kernel table in every layout, order, combine and type. On
-// the host with the plan of faked devices; on a GPU by what the library says it launches (GGM_LOG_PLAN) while the tables run.
+// Whether the tables of the conformance suite reach every row of the kernel tables in every layout, order, combine and type. On
+// the host with the plan of faked devices; on a GPU by what the library says (GGM_LOG_PLAN) while the tables run. Of the
+// kernels of one product the plan and the log have the one that they would rather take: a wgmma kernel where there is one.
 #include <cstring>
 #include <set>
 
@@ -7,6 +8,7 @@
 #include "conformance/gemm_case.h"
 #include "conformance/moe_case.h"
 #include "plan/plan.h"
+#include "plan/wgmma_table.h"
 
 using namespace ggm_test;
 
@@ -17,31 +19,57 @@ using Launched = std::set<std::string>;
 
 std::string order_name(std::int32_t order) { return order == GGM_ORDER_NK ? "nk" : "kn"; }
 
-// What must have been launched: every kernel that the device can run, for every type of its math.
-Launched required(int capability, int shared_bytes) {
-  Launched all;
+// Lines with the name of every portable kernel of this type that the device can run.
+void add_portable(const ggm::Device& device, std::int32_t type, const std::vector<std::string>& heads, Launched* all) {
   for (const ggm::GemmKernel& kernel : ggm::kGemmKernels) {
-    if (kernel.min_capability > capability || kernel.shared_bytes > shared_bytes) continue;
-    for (const std::int32_t type : kFloatTypes) {
-      if (ggm::math_of(static_cast<ggm::Type>(type)) != kernel.math) continue;
-      const std::string head = std::string(" ") + name_of(type) + " ", tail = std::string(": ") + kernel.name;
-      for (const char* order : {"nk", "kn"}) {
-        for (const char* layout : {"contiguous ", "masked "}) all.insert("grouped_gemm" + head + layout + order + tail);
-        for (const char* a : {"mk ", "km "}) all.insert("grouped_gemm_array" + head + a + order + tail);
-        for (const char* combine : {" ordered", " two-step"}) {
-          all.insert("moe_forward" + head + order + combine + tail);
-          all.insert("moe_backward" + head + order + combine + tail);
-        }
-        all.insert("d_weight" + head + order + tail);
-      }
-      all.insert("grouped_gemm" + head + "variable_k" + tail);
+    if (kernel.min_capability > device.capability || kernel.shared_bytes > device.shared_memory_bytes) continue;
+    if (ggm::math_of(static_cast<ggm::Type>(type)) != kernel.math) continue;
+    for (const std::string& head : heads) all->insert(head + ": " + kernel.name);
+  }
+}
+
+// Lines with the wgmma kernels of products over rows: `heads` with rows in order, `gathered` with rows through a list. The
+// kernel for many rows takes plain results alone, which those of the ordered combine are not.
+void add_wgmma(const std::vector<std::string>& heads, const std::vector<std::string>& gathered, Launched* all) {
+  for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels) {
+    if (!kernel.turned) continue;
+    for (const std::string& head : kernel.gathered ? gathered : heads)
+      if (!kernel.only_plain || head.find(" ordered") == std::string::npos) all->insert(head + ": " + kernel.name);
+  }
+}
+
+// What must have been launched: every kernel that the device can run, for every type of its math.
+Launched required(const ggm::Device& device) {
+  Launched all;
+  for (const std::int32_t type : kFloatTypes) {
+    const std::string head = std::string(" ") + name_of(type) + " ";
+    std::vector<std::string> contiguous, masked, arrays, layers, gradients;
+    for (const char* order : {"nk", "kn"}) {
+      contiguous.push_back("grouped_gemm" + head + "contiguous " + order);
+      masked.push_back("grouped_gemm" + head + "masked " + order);
+      for (const char* a : {"mk ", "km "}) arrays.push_back("grouped_gemm_array" + head + a + order);
+      for (const char* combine : {" ordered", " two-step"})
+        for (const char* operation : {"moe_forward", "moe_backward"}) layers.push_back(operation + head + order + combine);
+      gradients.push_back("d_weight" + head + order);
     }
+    gradients.push_back("grouped_gemm" + head + "variable_k");
+    add_portable(device, type, arrays, &all);
+    if (device.kernel_family != GGM_KERNELS_CUDA_HOPPER || !is_16bit(type)) {
+      for (const auto& heads : {contiguous, masked, layers, gradients}) add_portable(device, type, heads, &all);
+      continue;
+    }
+    add_wgmma(contiguous, contiguous, &all);
+    add_wgmma(masked, {}, &all);
+    add_wgmma(layers, layers, &all);
+    for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels)
+      for (const std::string& line : gradients)
+        if (!kernel.turned) all.insert(line + ": " + kernel.name);
   }
   return all;
 }
 
-void require_all(const Launched& launched, int capability, int shared_bytes) {
-  const Launched want = required(capability, shared_bytes);
+void require_all(const Launched& launched, const ggm::Device& device) {
+  const Launched want = required(device);
   CHECK(want.size() > 50);
   for (const std::string& line : want) {
     INFO("never launched by the suite: " << line);
@@ -72,7 +100,10 @@ Plan plan_of(const Problem& problem, const ggm::Device& device) {
   GGM_REQUIRE_OK(ggm::make_plan(problem, device, &plan));
   return plan;
 }
-std::string name(int kernel) { return std::string(": ") + ggm::kGemmKernels[kernel].name; }
+std::string name(const ggm::ProductKernels& kernels) {
+  const int wgmma = kernels.wgmma.plain >= 0 ? kernels.wgmma.plain : kernels.wgmma.any;
+  return std::string(": ") + (wgmma >= 0 ? ggm::kWgmmaKernels[wgmma].name : ggm::kGemmKernels[kernels.portable].name);
+}
 
 std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
   const Handle handle(host_backends().front());
@@ -85,7 +116,7 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
       ggm::GemmProblem problem;
       GGM_REQUIRE_OK(ggm::make_problem(GemmRun(handle, c).problem(), &problem));
       each([&](const ggm::Device& device, Launched* set) {
-        set->insert(gemm_key(c) + name(plan_of<ggm::GemmPlan>(problem, device).kernel));
+        set->insert(gemm_key(c) + name(plan_of<ggm::GemmPlan>(problem, device).kernels));
       });
     }
     for (const bool backward : {false, true})
@@ -95,7 +126,7 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
           GGM_REQUIRE_OK(ggm::make_problem(ggm::MoeKind::forward, MoeForwardRun(handle, c).problem(), &problem));
           each([&](const ggm::Device& device, Launched* set) {
             const auto plan = plan_of<ggm::MoeForwardPlan>(problem, device);
-            set->insert(moe_key("moe_forward", c, plan.ordered ? " ordered" : " two-step") + name(plan.kernel));
+            set->insert(moe_key("moe_forward", c, plan.ordered ? " ordered" : " two-step") + name(plan.kernels));
           });
           continue;
         }
@@ -103,8 +134,8 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
         each([&](const ggm::Device& device, Launched* set) {
           const auto plan = plan_of<ggm::MoeBackwardPlan>(problem, device);
           if (c.gradients & GGM_GRADIENT_X)
-            set->insert(moe_key("moe_backward", c, plan.ordered ? " ordered" : " two-step") + name(plan.dx_kernel));
-          if (c.gradients & GGM_GRADIENT_WEIGHT) set->insert(moe_key("d_weight", c, "") + name(plan.d_weight_kernel));
+            set->insert(moe_key("moe_backward", c, plan.ordered ? " ordered" : " two-step") + name(plan.dx_kernels));
+          if (c.gradients & GGM_GRADIENT_WEIGHT) set->insert(moe_key("d_weight", c, "") + name(plan.d_weight_kernels));
         });
       }
   }
@@ -112,19 +143,19 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
     ggm::GemmArrayProblem problem;
     GGM_REQUIRE_OK(ggm::make_problem(ArrayRun(handle, c).problem, &problem));
     each([&](const ggm::Device& device, Launched* set) {
-      set->insert(array_key(c) + name(plan_of<ggm::GemmPlan>(problem, device).kernel));
+      set->insert(array_key(c) + name(plan_of<ggm::GemmPlan>(problem, device).kernels));
     });
   }
   return out;
 }
 
-ggm::Device faked(int capability, int multiprocessors, int shared_bytes) {
+ggm::Device faked(int capability, int multiprocessors, int shared_bytes, std::int32_t family = GGM_KERNELS_CUDA_PORTABLE) {
   ggm::Device device;
   device.backend = ggm::BackendKind::cuda;
   device.capability = capability;
   device.multiprocessors = multiprocessors;
   device.shared_memory_bytes = shared_bytes;
-  device.kernel_family = GGM_KERNELS_CUDA_PORTABLE;
+  device.kernel_family = family;
   return device;
 }
 
@@ -180,16 +211,21 @@ Launched launched_on(const Backend& backend) {
 }  // namespace
 
 TEST_CASE("coverage: the plans of the tables reach every kernel, layout, order, combine and type", "[host]") {
-  const std::vector<ggm::Device> devices{faked(90, 132, 232448), faked(80, 108, 166912), faked(86, 84, 101376)};
+  const std::vector<ggm::Device> devices{faked(90, 132, 232448), faked(80, 108, 166912), faked(86, 84, 101376),
+                                         faked(90, 132, 232448, GGM_KERNELS_CUDA_HOPPER)};
   const std::vector<Launched> launched = planned(devices);
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    require_all(launched[i], devices[i].capability, devices[i].shared_memory_bytes);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    INFO("capability " << devices[i].capability << ", family " << devices[i].kernel_family);
+    require_all(launched[i], devices[i]);
+  }
 }
 TEST_CASE("coverage: the tables launch every kernel, layout, order, combine and type, GPU", "[gpu]") {
   for (const Backend& backend : cuda_backends()) {
+    INFO(backend.name);
     const Handle handle(backend);
     ggm_info_t info = GGM_INFO_INIT;
     GGM_REQUIRE_OK(ggm_get_info(handle, &info));
-    require_all(launched_on(backend), info.compute_capability, info.shared_memory_bytes);
+    require_all(launched_on(backend),
+                faked(info.compute_capability, info.multiprocessors, info.shared_memory_bytes, info.kernel_family));
   }
 }

@@ -16,7 +16,8 @@ std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 constexpr Index kExtents[] = {1, 2, 3, 7, 8, 15, 17, 24, 64, 65, 128, 129, 200};
 constexpr int kSizePatterns = 6;
-constexpr int kMediumSizes = kSizePatterns;  // not one of the pairs
+constexpr int kMediumSizes = kSizePatterns;  // these two are not of the pairs
+constexpr int kManySizes = kSizePatterns + 1;
 
 Index group_size(int pattern, Index group, Index groups) {
   const std::uint32_t h = mix(static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(pattern), 5);
@@ -26,6 +27,7 @@ Index group_size(int pattern, Index group, Index groups) {
     case 2: return h % 9;
     case 3: return group + 1 == groups ? 250 : 0;
     case kMediumSizes: return 40 + h % 20;
+    case kManySizes: return 510;
     case 4: return group == 0 ? 128 : group == 1 ? 130 : group == 2 ? 65 : group == 3 ? 0 : h % 4;
     default: return group % 3 == 1 ? 0 : h % 24;
   }
@@ -115,6 +117,19 @@ std::vector<GemmCase> gemm_cases(std::int32_t type, Data data) {
       c.data = data;
       cases.push_back(c);
     }
+  // Many rows and a long K, for the kernels that the plan takes for nothing else.
+  for (const Kind& kind : kinds) {
+    if (!is_16bit(type) || kind.layout == GGM_LAYOUT_VARIABLE_K || kind.form != GGM_GROUPS_SIZES) continue;
+    GemmCase c;
+    c.type = type;
+    c.layout = kind.layout;
+    c.order = kind.order;
+    c.n = 40;
+    c.inner = 1032;
+    c.sizes = kManySizes;
+    c.data = data;
+    cases.push_back(c);
+  }
   return cases;
 }
 

@@ -101,6 +101,24 @@ std::vector<MoeCase> moe_cases(std::int32_t type, Data data, bool backward) {
         if (backward) c.gradients = kGradientMasks[6];
         cases.push_back(c);
       }
+  // Rows that come in order instead of through a list: kernels of their own, and another one for many rows and a long K.
+  for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
+    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
+      for (const bool many : {false, true}) {
+        if (!is_16bit(type) || (many && combine == GGM_COMBINE_ORDERED)) continue;
+        MoeCase c;
+        c.type = type;
+        c.data = data;
+        c.routing = {many ? 510 : 90, 1, many ? 1 : 3, Locality::all_local, Ids::uniform, 2u};
+        const Index product_k = many ? 1032 : 72, product_n = 40;
+        c.in_features = backward ? product_n : product_k;
+        c.out_features = backward ? product_k : product_n;
+        (backward ? c.output_rows : c.input_rows) = GGM_ROWS_GROUPED;
+        c.order = order;
+        c.combine = combine;
+        if (backward) c.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
+        cases.push_back(c);
+      }
   return cases;
 }
 

@@ -22,6 +22,19 @@ FoundGpu gpu(int count, int ordinal, int capability) {
   return found;
 }
 
+// A card on which the wgmma kernels run.
+FoundGpu hopper() {
+  FoundGpu found = gpu(1, 0, 90);
+  found.wgmma = true;
+  return found;
+}
+
+std::int32_t family_of(const FoundGpu& found, std::int32_t family) {
+  Device device;
+  GGM_REQUIRE_OK(accept_gpu(found, family, &device));
+  return device.kernel_family;
+}
+
 ggm_status_t status_of(const FoundGpu& found, std::int32_t family = GGM_KERNELS_AUTO) {
   Device device;
   return accept_gpu(found, family, &device);
@@ -48,6 +61,28 @@ TEST_CASE("gpu: a card of capability 8.0 or more becomes the device of the plan"
     CHECK(device.multiprocessors == 132);
     CHECK(device.shared_memory_bytes == 227 * 1024);
     CHECK(device.kernel_family == GGM_KERNELS_CUDA_PORTABLE);
+  }
+}
+
+TEST_CASE("gpu: AUTO takes the wgmma kernels where they run, and a family pins its own", "[host]") {
+  CHECK(family_of(hopper(), GGM_KERNELS_AUTO) == GGM_KERNELS_CUDA_HOPPER);
+  CHECK(family_of(hopper(), GGM_KERNELS_CUDA_HOPPER) == GGM_KERNELS_CUDA_HOPPER);
+  CHECK(family_of(hopper(), GGM_KERNELS_CUDA_PORTABLE) == GGM_KERNELS_CUDA_PORTABLE);
+  // Capability 9.0 in a library without native code of 90a, or under a driver without the copy engine's maps.
+  CHECK(family_of(gpu(1, 0, 90), GGM_KERNELS_AUTO) == GGM_KERNELS_CUDA_PORTABLE);
+  CHECK(family_of(gpu(1, 0, 90), GGM_KERNELS_CUDA_PORTABLE) == GGM_KERNELS_CUDA_PORTABLE);
+}
+
+TEST_CASE("gpu: the wgmma kernels asked for where they cannot run are refused, with the number and the card", "[host]") {
+  for (const int capability : {80, 90, 100, 120}) {
+    REQUIRE(status_of(gpu(3, 2, capability), GGM_KERNELS_CUDA_HOPPER) == GGM_STATUS_UNSUPPORTED);
+    const std::string text = last_error();
+    INFO(text);
+    const std::string version = std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+    for (const std::string& word : {std::string("kernel_family = 2"), std::string("device 2"), version})
+      CHECK(text.find(word) != std::string::npos);
+    // Not the host in their place: the program asked for them by name.
+    CHECK_FALSE(host_takes_over(gpu(3, 2, capability), GGM_STATUS_UNSUPPORTED));
   }
 }
 

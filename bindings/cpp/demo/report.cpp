@@ -11,6 +11,7 @@ const char* name_of_type(std::int32_t type) { return type == GGM_TYPE_FLOAT32 ? 
 const char* name_of_family(std::int32_t family) {
   switch (family) {
     case GGM_KERNELS_CUDA_PORTABLE: return "portable CUDA kernels";
+    case GGM_KERNELS_CUDA_HOPPER: return "Hopper kernels";
     case GGM_KERNELS_HOST_PLAIN: return "plain C++ kernels";
     case GGM_KERNELS_HOST_AVX2: return "AVX2 kernels";
     case GGM_KERNELS_HOST_AVX512: return "AVX-512 kernels";
