@@ -30,6 +30,13 @@ Device card(const Card& c, int multiprocessors = 132) {
   return d;
 }
 
+// With the wgmma kernels.
+Device hopper(int multiprocessors = 132) {
+  Device d = card({90, 227}, multiprocessors);
+  d.kernel_family = GGM_KERNELS_CUDA_HOPPER;
+  return d;
+}
+
 Device host(int threads = 2) {
   Device d;
   d.multiprocessors = threads;
@@ -88,10 +95,17 @@ std::vector<Booked> regions(const MoeBackwardPlan& p) {
   std::vector<Booked> all;
   add(p.rows, &all), add(p.scratch, &all), add(p.dx_table, &all), add(p.d_weight_table, &all);
   for (const Region& x : {p.products, p.sums, p.turns, p.dots, p.host_scratch}) add(x, &all);
-  if (p.scaled_dy.offset == p.products.offset)  // they take turns
-    REQUIRE(p.scaled_dy.bytes <= p.products.bytes);
-  else
-    add(p.scaled_dy, &all);
+  // One of them may take turns with the products, not both: the weight gradient reads them together.
+  int shared = 0;
+  for (const Region& copy : {p.scaled_dy, p.sorted_x}) {
+    if (copy.bytes == 0) continue;
+    if (copy.offset != p.products.offset || p.products.bytes == 0) {
+      add(copy, &all);
+      continue;
+    }
+    REQUIRE(copy.bytes <= p.products.bytes);
+    REQUIRE(++shared == 1);
+  }
   return all;
 }
 
@@ -175,7 +189,7 @@ TEST_CASE("kernel choice: a card without enough shared memory or capability is r
 }
 
 TEST_CASE("workspace: regions are aligned, apart and fill the ledger, for both directions, combines and backends", "[host]") {
-  for (const Device& device : {host(), card({80, 163}), card({90, 227})}) {
+  for (const Device& device : {host(), card({80, 163}), card({90, 227}), hopper()}) {
     for (std::int32_t combine : {GGM_COMBINE_AUTO, GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
       for (std::int32_t rows : {GGM_ROWS_TOKENS, GGM_ROWS_GROUPED}) {
         ggm_moe_problem_t p = moe(777);
@@ -191,7 +205,7 @@ TEST_CASE("workspace: regions are aligned, apart and fill the ledger, for both d
 }
 
 TEST_CASE("workspace: monotone in tokens, rows and max_rows", "[host]") {
-  for (const Device& device : {host(), card({86, 99}), card({90, 227})}) {
+  for (const Device& device : {host(), card({86, 99}), card({90, 227}), hopper()}) {
     for (std::int32_t combine : {GGM_COMBINE_AUTO, GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
       std::int64_t forward_before = 0, backward_before = 0;
       for (std::int64_t tokens : {0, 1, 2, 3, 7, 16, 33, 64, 127, 128, 129, 500, 1000, 4096, 5000, 32768, 100000}) {
@@ -217,6 +231,7 @@ TEST_CASE("workspace: ordered forward stays within its bound on CUDA", "[host]")
       p.combine = GGM_COMBINE_ORDERED;
       p.y_type = y;
       const std::int64_t bytes = plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227})).workspace_bytes;
+      CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, hopper()).workspace_bytes == bytes);
       const std::int64_t bound = 64 * tokens * p.top_k + tokens * ((p.out_features + 63) / 64) + (1 << 20) +
                                  (y == GGM_TYPE_BFLOAT16 ? 4 * tokens * p.out_features : 0);
       CHECK(bytes <= bound);
@@ -225,14 +240,16 @@ TEST_CASE("workspace: ordered forward stays within its bound on CUDA", "[host]")
 }
 
 TEST_CASE("workspace: the forward never holds rows of K, and grouped output needs no rows of N", "[host]") {
-  ggm_moe_problem_t p = moe(4096);
-  p.in_features = 1 << 20;
-  p.out_features = 8;
-  CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227})).workspace_bytes < 64 * p.tokens * p.top_k + (1 << 20));
-  p.in_features = 8;
-  p.out_features = 1 << 20;
-  p.output_rows = GGM_ROWS_GROUPED;
-  CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, card({90, 227})).workspace_bytes < 64 * p.tokens * p.top_k + (1 << 20));
+  for (const Device& device : {card({90, 227}), hopper()}) {
+    ggm_moe_problem_t p = moe(4096);
+    p.in_features = 1 << 20;
+    p.out_features = 8;
+    CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, device).workspace_bytes < 64 * p.tokens * p.top_k + (1 << 20));
+    p.in_features = 8;
+    p.out_features = 1 << 20;
+    p.output_rows = GGM_ROWS_GROUPED;
+    CHECK(plan_moe<MoeForwardPlan>(MoeKind::forward, p, device).workspace_bytes < 64 * p.tokens * p.top_k + (1 << 20));
+  }
 }
 
 TEST_CASE("workspace: the scaled rows of dy begin at whole chunks of 16 bytes", "[host]") {
@@ -246,6 +263,64 @@ TEST_CASE("workspace: the scaled rows of dy begin at whole chunks of 16 bytes", 
     CHECK(plan.scaled_dy_ld < out_features + 8);
     CHECK(plan.scaled_dy.bytes == p.tokens * p.top_k * plan.scaled_dy_ld * 2);
   }
+}
+
+TEST_CASE(
+    "workspace: rows of x and dy are sorted for the weight gradient of a wgmma kernel alone, and only where they lie by tokens",
+    "[host]") {
+  const auto backward = [](const ggm_moe_problem_t& p, const Device& device = hopper()) {
+    return plan_moe<MoeBackwardPlan>(MoeKind::backward, p, device);
+  };
+  ggm_moe_problem_t p = moe(300);
+  p.in_features = 1001;
+  p.out_features = 2051;
+  const std::int64_t rows = p.tokens * p.top_k;
+  const auto both = backward(p);
+  CHECK(both.d_weight_kernels.wgmma.any >= 0);
+  CHECK(both.sorted_x_ld == 1008);
+  CHECK(both.sorted_x.bytes == rows * 1008 * 2);
+  CHECK(both.scaled_dy_ld == 2056);
+  CHECK(both.scaled_dy.bytes == rows * 2056 * 2);
+
+  // Without the kernel, by family, by limit or by type, there is no copy of x.
+  CHECK(backward(p, card({90, 227})).sorted_x.bytes == 0);
+  ggm_moe_problem_t limited = p;
+  limited.sm_limit = 1;
+  CHECK(backward(limited).sorted_x.bytes == 0);
+  CHECK(backward(limited).workspace_bytes == backward(limited, card({90, 227})).workspace_bytes);
+  CHECK(backward(moe(300, GGM_TYPE_FLOAT32)).sorted_x.bytes == 0);
+  // Nor without a weight gradient.
+  ggm_moe_problem_t no_weight = p;
+  no_weight.gradients = GGM_GRADIENT_X;
+  CHECK(backward(no_weight).sorted_x.bytes == 0);
+  CHECK(backward(no_weight).scaled_dy.bytes == 0);
+
+  // The ordered combine holds no tensor of rows.
+  ggm_moe_problem_t ordered = p;
+  ordered.combine = GGM_COMBINE_ORDERED;
+  CHECK(backward(ordered).d_weight_kernels.wgmma.any < 0);
+  CHECK(backward(ordered).sorted_x.bytes == 0);
+  CHECK(backward(ordered).scaled_dy.bytes == 0);
+
+  // Rows of the caller's own are read where they lie; dy with weights cannot be.
+  ggm_moe_problem_t sorted = p;
+  sorted.input_rows = GGM_ROWS_GROUPED;
+  CHECK(backward(sorted).d_weight_kernels.wgmma.any >= 0);
+  CHECK(backward(sorted).sorted_x.bytes == 0);
+  CHECK(backward(sorted).scaled_dy.bytes > 0);
+  sorted.output_rows = GGM_ROWS_GROUPED;
+  CHECK(backward(sorted).d_weight_kernels.wgmma.any < 0);
+  sorted.routing_weight_type = 0;
+  CHECK(backward(sorted).d_weight_kernels.wgmma.any >= 0);
+  CHECK(backward(sorted).scaled_dy.bytes == 0);
+  // Nor those of a caller's own routing, which may have unused rows inside a group.
+  sorted.id_type = 0;
+  CHECK(backward(sorted).d_weight_kernels.wgmma.any < 0);
+  // Without routing weights rows of dy are copied as they are.
+  p.routing_weight_type = 0;
+  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
+  CHECK(backward(p).scaled_dy.bytes == rows * 2056 * 2);
+  CHECK(backward(p, card({90, 227})).scaled_dy.bytes == 0);
 }
 
 TEST_CASE("workspace: a size beyond 64 bits is an overflow, not a wrap", "[host]") {
@@ -269,6 +344,16 @@ TEST_CASE("workspace: a region of exactly 2^63 bytes is an overflow", "[host]") 
   GGM_REQUIRE_OK(make_problem(MoeKind::forward, p, &problem));
   MoeForwardPlan plan;
   REQUIRE(make_plan(problem, card({90, 227}), &plan) == GGM_STATUS_OVERFLOW);
+}
+
+TEST_CASE("plan: one multiprocessor is no cluster, two are", "[host]") {
+  for (const std::int32_t limit : {1, 2, 3, 132}) {
+    ggm_moe_problem_t p = moe(64);
+    p.sm_limit = limit;
+    INFO("sm_limit " << limit);
+    CHECK((plan_moe<MoeForwardPlan>(MoeKind::forward, p, hopper()).kernels.wgmma.any >= 0) == (limit >= 2));
+    CHECK((plan_moe<MoeBackwardPlan>(MoeKind::backward, p, hopper()).dx_kernels.wgmma.any >= 0) == (limit >= 2));
+  }
 }
 
 TEST_CASE("plan: the multiprocessors of a call are the limit or the card", "[host]") {
