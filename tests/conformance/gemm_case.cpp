@@ -53,6 +53,7 @@ std::string GemmCase::text() const {
       << " strides=" << strides << " misalign=" << misalign << " " << scales[static_cast<int>(scale)] << (keep ? " keep" : "")
       << " sm=" << sm_limit << (data == Data::random ? " random" : "");
   if (hostile) out << " hostile=" << hostile;
+  for (std::size_t g = 0; g < own_sizes.size(); ++g) out << (g == 0 ? " of " : ",") << own_sizes[g];
   return out.str();
 }
 
@@ -155,7 +156,8 @@ GemmRun::GemmRun(const Handle& handle, const GemmCase& line) : line_(line), scen
 
 void GemmRun::make_groups() {
   std::vector<Index> sizes(at(line_.groups));
-  for (Index g = 0; g < line_.groups; ++g) sizes[at(g)] = group_size(line_.sizes, g, line_.groups);
+  for (Index g = 0; g < line_.groups; ++g)
+    sizes[at(g)] = line_.own_sizes.empty() ? group_size(line_.sizes, g, line_.groups) : line_.own_sizes[at(g)];
   const Index total = std::accumulate(sizes.begin(), sizes.end(), Index{0});
   rows_ = total + line_.tail;
   used_groups_.resize(sizes.size());

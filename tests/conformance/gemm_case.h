@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/reference_gemm.h"
+#include "support/repeat.h"
 #include "support/scene.h"
 
 namespace ggm_test {
@@ -20,8 +21,9 @@ struct GemmCase {
   std::int32_t layout = GGM_LAYOUT_CONTIGUOUS, form = GGM_GROUPS_SIZES, order = GGM_ORDER_NK;  // no order with VARIABLE_K
   std::int64_t n = 1, inner = 1;                                                               // inner: k; of VARIABLE_K: m
   std::int64_t groups = 1;
-  int sizes = 0;          // pattern of group sizes
-  std::int64_t tail = 0;  // rows beyond the last group
+  int sizes = 0;                             // pattern of group sizes
+  std::vector<std::int64_t> own_sizes = {};  // one for each group, in place of a pattern
+  std::int64_t tail = 0;                     // rows beyond the last group
   std::int32_t index_type = GGM_INDEX_INT32;
   std::int64_t gap_a = 0, gap_b = 0, gap_d = 0;  // leading dimension beyond packed
   int strides = 0;                               // 0 packed, 1 with gaps, 2 shared inputs
@@ -47,6 +49,8 @@ class GemmRun {
   void run_twice() { scene_.run_twice(op::grouped_gemm, problem_, tensors_); }
   void run() { scene_.run(op::grouped_gemm, problem_, tensors_); }
   void check() const;  // bits or limit, and the faults
+  // The call as it was last made, for repeating.
+  ReadyCall call() { return ready_call(scene_.handle(), op::grouped_gemm, problem_, tensors_, {d_}); }
   const Tensor& d() const { return *d_; }
   const ggm_grouped_gemm_problem_t& problem() const { return problem_; }
 

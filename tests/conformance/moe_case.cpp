@@ -1,5 +1,6 @@
 #include "conformance/moe_case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -214,7 +215,7 @@ void MoeRun::make_operands() {
   const Index w_rows = nk ? N : K, w_columns = nk ? K : N, ld = w_columns + line_.gap;
   if (line_.gap) p.weight_ld = ld;
   if (shared) p.weight_stride = GGM_STRIDE_SHARED;
-  if (spaced) p.weight_stride = w_rows * ld + 3;
+  if (spaced) p.weight_stride = std::max<Index>(w_rows, 1) * ld + 3;
   weight_ =
       &scene_.input("weight", p.weight_type, {shared ? 1 : p.experts, w_rows, w_columns, ld, spaced ? p.weight_stride : 0},
                     (line_.misalign + 1) / 2);
@@ -329,7 +330,7 @@ MoeBackwardRun::MoeBackwardRun(const Handle& handle, const MoeCase& line) : MoeR
     const bool nk = p.weight_order == GGM_ORDER_NK;
     const Index w_rows = nk ? N : K, w_columns = nk ? K : N, ld = w_columns + line.gap;
     if (line.gap) p.d_weight_ld = ld;
-    if (line.strides == 1) p.d_weight_stride = w_rows * ld + 3;
+    if (line.strides == 1) p.d_weight_stride = std::max<Index>(w_rows, 1) * ld + 3;
     d_weight_ = make_output("d_weight", p.d_weight_type ? p.d_weight_type : p.weight_type,
                             {p.experts, w_rows, w_columns, ld, line.strides == 1 ? p.d_weight_stride : 0}, true);
     tensors_.d_weight = d_weight_->data();

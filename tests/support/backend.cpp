@@ -44,7 +44,7 @@ Gpu find_gpu() {
 }
 #endif
 
-// A host family that this processor lacks is refused by ggm_create; those rows are left out.
+// A family that this machine cannot run is refused by ggm_create; those rows are left out.
 bool can_create(const Backend& backend) {
   ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
   params.backend = backend.cuda ? GGM_BACKEND_CUDA : GGM_BACKEND_HOST;
@@ -82,6 +82,14 @@ const std::vector<Backend>& cuda_backends() {
                                 {"cuda-portable", true, GGM_KERNELS_CUDA_PORTABLE, 0}};
   }();
   return rows;
+}
+
+Backend hopper_backend() { return {"cuda-hopper", true, GGM_KERNELS_CUDA_HOPPER, 0}; }
+
+std::string hopper_obstacle() {
+  if (!gpu().present) return gpu().reason;
+  if (can_create(hopper_backend())) return "";
+  return "no wgmma kernels on " + gpu().name + ": " + ggm_last_error();
 }
 
 void* allocate(const Backend& backend, std::size_t bytes) {

@@ -12,7 +12,8 @@
 namespace ggm_test {
 
 struct Backend {
-  std::string name;  // as in the text of a case: host-plain, host-avx2, host-avx512, host-auto, cuda-auto, cuda-portable
+  std::string name;  // as in the text of a case: host-plain, host-avx2, host-avx512, host-auto, cuda-auto, cuda-portable,
+                     // cuda-hopper
   bool cuda = false;
   std::int32_t kernel_family = GGM_KERNELS_AUTO;
   std::int32_t host_threads = 2;
@@ -32,6 +33,10 @@ struct Gpu {
   std::size_t memory_bytes = 0;
 };
 const Gpu& gpu();
+
+// The row of the wgmma kernels, and why this machine cannot run them; empty: it can.
+Backend hopper_backend();
+std::string hopper_obstacle();
 
 // Memory of a row. Copies wait for everything on the device. They throw std::runtime_error when CUDA reports an error, so an
 // asynchronous fault of a kernel shows up in the test that caused it.

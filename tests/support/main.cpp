@@ -4,7 +4,8 @@
 //   --watchdog SECONDS              end the program with a message and status 124 when one test case takes longer
 //   --case TEXT                     run only that case of a table (see reproducer in test.h)
 // Tests tagged [gpu] or [large] need a GPU: where there is none they are left out, and when nothing else was selected the
-// program says why and exits with 77 ("skipped" for CTest), or with 1 under GGM_REQUIRE_GPU=1.
+// program says why and exits with 77 ("skipped" for CTest), or with 1 under GGM_REQUIRE_GPU=1. Those tagged [hopper] too need
+// one that runs the wgmma kernels; on another they are left out likewise, and GGM_REQUIRE_GPU does not ask for it.
 #define CATCH_CONFIG_RUNNER
 #include <atomic>
 #include <chrono>
@@ -124,22 +125,31 @@ TestList selected(Catch::Session& session) {
   return visible;
 }
 
-// Leaves out what needs a GPU. Returns the exit status when the program should end here, else -1.
-int drop_gpu_tests(Catch::Session& session, const TestList& tests) {
-  std::string rest;
+// Why this machine cannot run a test; empty: it can.
+std::string obstacle(const Catch::TestCaseInfo& info) {
+  if (!needs_gpu(info)) return "";
+  if (!ggm_test::gpu().present) return ggm_test::gpu().reason;
+  return has_tag(info, "hopper") ? ggm_test::hopper_obstacle() : "";
+}
+
+// Leaves out what this machine cannot run. Returns the exit status when the program should end here, else -1.
+int drop_tests(Catch::Session& session, const TestList& tests) {
+  std::string rest, reason;
   int dropped = 0;
   for (const auto& test : tests) {
-    if (needs_gpu(info_of(test))) {
+    const std::string why = obstacle(info_of(test));
+    if (!why.empty()) {
       ++dropped;
+      reason = why;
     } else {
       rest += std::string(rest.empty() ? "" : ",") + pattern_of(info_of(test).name);
     }
   }
   if (dropped == 0) return -1;
   const char* require = std::getenv("GGM_REQUIRE_GPU");
-  const bool required = require && std::strcmp(require, "") != 0 && std::strcmp(require, "0") != 0;
+  const bool required = require && std::strcmp(require, "") != 0 && std::strcmp(require, "0") != 0 && !ggm_test::gpu().present;
   std::fprintf(stderr, "%s %d GPU test%s: %s\n", required ? "FAILED, cannot run" : "skipped", dropped, dropped == 1 ? "" : "s",
-               ggm_test::gpu().reason.c_str());
+               reason.c_str());
   if (required) return 1;
   if (rest.empty()) return kSkipped;
   session.configData().testsOrTags = {rest};
@@ -188,11 +198,10 @@ int main(int argc, char** argv) {
     const TestList tests = selected(session);
     bool any_gpu = false;
     for (const auto& test : tests) any_gpu |= needs_gpu(info_of(test));
-    if (any_gpu && !ggm_test::gpu().present) {
-      const int status = drop_gpu_tests(session, tests);
+    if (any_gpu) {
+      const int status = drop_tests(session, tests);
       if (status >= 0) return status;
-    } else if (any_gpu) {
-      std::printf("GPU: %s\n", ggm_test::gpu().name.c_str());
+      if (ggm_test::gpu().present) std::printf("GPU: %s\n", ggm_test::gpu().name.c_str());
     }
     if (watchdog > 0) start_watchdog(watchdog);
   }
