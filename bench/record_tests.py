@@ -35,7 +35,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # ggm_launch_all takes the first letters of a group; the groups run beside each other, since a tool slows one process a lot.
-GROUPS = ("route", "permute", "gemm", "array", "moe", "tiles")
+GROUPS = ("route", "permute", "gemm", "array", "moe", "tiles", "hopper")
 PATHS = ("include", "src", "tests", ":(glob)bench/*.*")
 
 
