@@ -78,9 +78,9 @@ ggm_status_t grouped_gemm(ggm_handle_t handle, const ggm_grouped_gemm_problem_t*
   GGM_TRY(handle->backend->check_call(stream));
   handle->log.line(
       GGM_LOG_PLAN, "grouped_gemm kernel=%s layout=%d form=%d type=%s groups=%lld m=%lld n=%lld k=%lld workspace=%lld",
-      kernel_name(plan.kernels), static_cast<int>(problem.layout), static_cast<int>(problem.group_form), name_of(problem.a_type),
-      static_cast<long long>(problem.groups), static_cast<long long>(problem.m), static_cast<long long>(problem.n),
-      static_cast<long long>(problem.k), static_cast<long long>(plan.workspace_bytes));
+      kernel_name(plan.kernels), static_cast<int>(problem.layout), static_cast<int>(problem.group_form),
+      name_of(problem.a_type), static_cast<long long>(problem.groups), static_cast<long long>(problem.m),
+      static_cast<long long>(problem.n), static_cast<long long>(problem.k), static_cast<long long>(plan.workspace_bytes));
   trace(handle, "grouped_gemm", plan);
   return handle->backend->grouped_gemm(problem, plan, t, workspace, stream);
 }

@@ -16,8 +16,8 @@ namespace ggm {
 
 namespace {
 
-// From these averages on a group's rows and K, tiles of 192 rows are faster than those of 144: fewer bytes for each product, but
-// longer results under a shorter main loop. Measured on an H200 (docs/kernels.md).
+// From these averages on a group's rows and K, tiles of 192 rows are faster than those of 144: fewer bytes for each product,
+// but longer results under a shorter main loop. Measured on an H200 (docs/kernels.md).
 constexpr double kManyRows = 500;
 constexpr std::int64_t kManyK = 1024;
 
