@@ -118,7 +118,7 @@ std::vector<GemmCase> gemm_cases(std::int32_t type, Data data) {
       c.data = data;
       cases.push_back(c);
     }
-  // Many rows and a long K, for the kernels that the plan takes for nothing else.
+  // Many rows and a long K: several tiles of the tallest kernels, and stages that are used again.
   for (const Kind& kind : kinds) {
     if (!is_16bit(type) || kind.layout == GGM_LAYOUT_VARIABLE_K || kind.form != GGM_GROUPS_SIZES) continue;
     GemmCase c;

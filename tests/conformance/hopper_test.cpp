@@ -52,7 +52,7 @@ class OnlyKernel {
   OnlyKernel(const OnlyKernel&) = delete;
   ~OnlyKernel() { unsetenv("GGM_KERNELS"); }
 };
-constexpr const char* kManyRowsKernel = "wgmma_192x128";  // the plan takes it for many rows alone
+constexpr const char* kPlainKernel = "wgmma_192x128";  // for plain results, at shapes too for which the plan takes another
 
 // Draws from lists, each call another number of the seed's sequence.
 class Draw {
@@ -143,10 +143,10 @@ void require_same_product(Families& families, const GemmCase& line) {
   REQUIRE(families.plan.has(" kernel=wgmma_") == (line.sm_limit != 1 && !(list && variable)));
   REQUIRE((hopper.d().all_bits() == want));
   if (list || variable || line.sm_limit == 1) return;
-  const OnlyKernel only(kManyRowsKernel);
-  INFO(kManyRowsKernel);
+  const OnlyKernel only(kPlainKernel);
+  INFO(kPlainKernel);
   hopper.run();
-  REQUIRE(families.plan.has(kManyRowsKernel));
+  REQUIRE(families.plan.has(kPlainKernel));
   REQUIRE((hopper.d().all_bits() == want));
 }
 
@@ -211,10 +211,10 @@ void require_same_layer(Families& families, const MoeCase& line) {
   if (has_product) REQUIRE(families.plan.has(" kernel=wgmma_") == (line.sm_limit != 1));
   REQUIRE((hopper.output_bits() == want));
   if (line.gradients != 0 || line.input_rows != GGM_ROWS_GROUPED || line.sm_limit == 1) return;
-  const OnlyKernel only(kManyRowsKernel);
-  INFO(kManyRowsKernel);
+  const OnlyKernel only(kPlainKernel);
+  INFO(kPlainKernel);
   hopper.run();
-  REQUIRE(families.plan.has(kManyRowsKernel));
+  REQUIRE(families.plan.has(kPlainKernel));
   REQUIRE((hopper.output_bits() == want));
 }
 

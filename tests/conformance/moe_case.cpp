@@ -102,7 +102,7 @@ std::vector<MoeCase> moe_cases(std::int32_t type, Data data, bool backward) {
         if (backward) c.gradients = kGradientMasks[6];
         cases.push_back(c);
       }
-  // Rows that come in order instead of through a list: kernels of their own, and another one for many rows and a long K.
+  // Rows that come in order instead of through a list have kernels of their own: few rows, and many with a long K.
   for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
     for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
       for (const bool many : {false, true}) {

@@ -113,15 +113,17 @@ TEST_CASE("wgmma choice: every kernel of the table is taken for something, and f
   }
 }
 
-TEST_CASE("wgmma choice: wide tiles for plain results from 500 rows a group and a K of 1024 on", "[host]") {
-  CHECK(name(choice_of(rows_of(500, 1024)).plain) == "wgmma_192x128");
-  CHECK(name(choice_of(rows_of(500, 1024)).any) == "wgmma_144x128");
-  CHECK(name(choice_of(rows_of(100000, 100000)).plain) == "wgmma_192x128");
-  CHECK(name(choice_of(rows_of(499.875, 1024)).plain) == "none");
-  CHECK(name(choice_of(rows_of(499.875, 1024)).any) == "wgmma_144x128");
-  CHECK(name(choice_of(rows_of(500, 1023)).plain) == "none");
-  CHECK(name(choice_of(rows_of(0, 1024)).plain) == "none");
-  ProductShape no_groups = rows_of(500);
+TEST_CASE("wgmma choice: wide tiles for plain results of many rows and a long K, and always a kernel for other results",
+          "[host]") {
+  for (const double average : {0.0, 1.0, 144.0, 499.875, 500.0, 4096.0, 100000.0})
+    for (const std::int64_t k : {0, 8, 1023, 1024, 100000}) {
+      INFO(average << " rows, K = " << k);
+      const WgmmaChoice choice = choice_of(rows_of(average, k));
+      CHECK(name(choice.any) == "wgmma_144x128");
+      if (average >= 500 && k >= 1024) CHECK(name(choice.plain) == "wgmma_192x128");
+      if (choice.plain >= 0) CHECK(kWgmmaKernels[choice.plain].only_plain);
+    }
+  ProductShape no_groups = rows_of(4096);
   no_groups.groups = 0;  // counts as one
   CHECK(name(choice_of(no_groups).plain) == "wgmma_192x128");
 }
@@ -166,7 +168,7 @@ TEST_CASE("GGM_KERNELS: the name of a portable kernel leaves no other and no wgm
   require_refused(GGM_STATUS_UNSUPPORTED, rows_of(1000, 2048, Type::float32), "names another");
 }
 
-TEST_CASE("GGM_KERNELS: the name of a wgmma kernel leaves that one, whatever the thresholds say", "[host]") {
+TEST_CASE("GGM_KERNELS: the name of a wgmma kernel leaves that one, however few rows", "[host]") {
   for (int kernel = 0; kernel < kWgmmaKernelCount; ++kernel) {
     const WgmmaKernel& row = kWgmmaKernels[kernel];
     const Forced forced(row.name);
