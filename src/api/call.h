@@ -42,8 +42,7 @@ ggm_status_t read_tensors(const Tensors* in, Tensors* full) {
 
 // The kernel that the plan would rather take.
 inline const char* kernel_name(const ProductKernels& kernels) {
-  if (kernels.wgmma.plain >= 0) return kWgmmaKernels[kernels.wgmma.plain].name;
-  if (kernels.wgmma.any >= 0) return kWgmmaKernels[kernels.wgmma.any].name;
+  if (kernels.wgmma >= 0) return kWgmmaKernels[kernels.wgmma].name;
   return kernels.portable < 0 ? "host" : kGemmKernels[kernels.portable].name;
 }
 

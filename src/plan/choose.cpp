@@ -16,11 +16,6 @@ namespace ggm {
 
 namespace {
 
-// From these averages on a group's rows and K, tiles of 192 rows are faster than those of 144: fewer bytes for each product,
-// but longer results under a shorter main loop. Measured on an H200 (docs/kernels.md).
-constexpr double kManyRows = 500;
-constexpr std::int64_t kManyK = 1024;
-
 // GGM_KERNELS, for tests and for the bench: the one kernel that products may take, by its name in a table.
 struct ForcedKernel {
   const char* name = nullptr;  // nullptr: not set
@@ -91,21 +86,18 @@ ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int*
   return GGM_STATUS_SUCCESS;
 }
 
-ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int multiprocessors, WgmmaChoice* choice) {
-  *choice = WgmmaChoice{};
+ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int multiprocessors, int* kernel) {
+  *kernel = -1;
   if (device.kernel_family != GGM_KERNELS_CUDA_HOPPER || !is_16bit(shape.type) || multiprocessors < 2 || shape.portable)
     return GGM_STATUS_SUCCESS;
   const ForcedKernel forced = forced_kernel();
   if (forced.portable >= 0) return GGM_STATUS_SUCCESS;
-  const double average = static_cast<double>(shape.rows) / static_cast<double>(max64(shape.groups, 1));
-  const bool many = average >= kManyRows && shape.k >= kManyK;
-  for (int kernel = 0; kernel < kWgmmaKernelCount; ++kernel) {
-    const WgmmaKernel& row = kWgmmaKernels[kernel];
+  for (int i = 0; i < kWgmmaKernelCount; ++i) {
+    const WgmmaKernel& row = kWgmmaKernels[i];
     if (row.turned == shape.variable_k || row.gathered != shape.gathered) continue;
-    if (forced.wgmma >= 0 ? forced.wgmma != kernel : row.only_plain && !many) continue;
-    (row.only_plain ? choice->plain : choice->any) = kernel;
+    if (forced.wgmma < 0 || forced.wgmma == i) *kernel = i;
   }
-  if (forced.wgmma >= 0 && choice->any < 0 && choice->plain < 0)
+  if (forced.wgmma >= 0 && *kernel < 0)
     return fail(GGM_STATUS_UNSUPPORTED, "GGM_KERNELS = %s does not serve this product", kWgmmaKernels[forced.wgmma].name);
   return GGM_STATUS_SUCCESS;
 }

@@ -14,7 +14,6 @@ struct ProductShape {
   std::int64_t rows;      // bound on the rows of all groups together
   std::int64_t max_rows;  // bound on the rows of one group
   bool ordered = false;   // the ordered combine needs tiles of kTurnColumns columns
-  std::int64_t k = 0;     // bound on the inner size
   // What the wgmma kernels ask besides.
   bool variable_k = false;  // K runs over the rows
   bool gathered = false;    // rows of A come through a list
@@ -33,8 +32,9 @@ double expected_row_tiles(double average, std::int64_t max_rows, int tile_m);
 // column of tiles, rows beyond a group's end included. GGM_STATUS_UNSUPPORTED lists each rejected kernel with its reason.
 ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int* kernel);
 
-// The wgmma kernels for it; none when the device has none, or the call may use fewer than the two multiprocessors of a cluster.
-ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int multiprocessors, WgmmaChoice* choice);
+// The wgmma kernel for it, as an index into kWgmmaKernels; -1 when the device has none, or the call may use fewer than the two
+// multiprocessors of a cluster.
+ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int multiprocessors, int* kernel);
 
 // Both.
 ggm_status_t choose_kernels(const ProductShape& shape, const Device& device, int multiprocessors, ProductKernels* kernels);

@@ -11,13 +11,12 @@ namespace {
 bool resolve_ordered(const MoeProblem& problem, bool by_tokens) { return by_tokens && problem.combine == GGM_COMBINE_ORDERED; }
 
 // The product over the rows of an operand that lies by tokens (gathered) or in sorted rows.
-ProductShape row_product(const MoeProblem& problem, bool ordered, std::int64_t k, bool grouped) {
+ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped) {
   ProductShape shape{};
   shape.type = problem.x_type;
   shape.groups = problem.routing.experts;
   shape.rows = shape.max_rows = problem.routing.max_rows;
   shape.ordered = ordered;
-  shape.k = k;
   shape.gathered = !grouped;
   return shape;
 }
@@ -84,8 +83,8 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   plan->ordered = resolve_ordered(problem, by_tokens);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   if (cuda)
-    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.in_features, problem.input_grouped), device,
-                           plan->multiprocessors, &plan->kernels));
+    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.input_grouped), device, plan->multiprocessors,
+                           &plan->kernels));
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   plan->table = book_groups(problem.routing.experts, device, &ledger);
@@ -112,8 +111,8 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   if (dx || dw) {
     if (cuda)
-      GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.out_features, problem.output_grouped), device,
-                             plan->multiprocessors, &plan->dx_kernels));
+      GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.output_grouped), device, plan->multiprocessors,
+                             &plan->dx_kernels));
     plan->dx_table = book_groups(problem.routing.experts, device, &ledger);
   }
   if (by_tokens) {
@@ -135,12 +134,11 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
       shape.max_rows = problem.weight_order == Order::inner_contiguous ? problem.out_features : problem.in_features;
       shape.rows = shape.max_rows * shape.groups;  // below 2^31 * 2^16
       shape.variable_k = true;
-      shape.k = problem.routing.max_rows;
       shape.portable = !sorts_for_gradient(problem);
       GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->d_weight_kernels));
     }
     plan->d_weight_table = book_groups(problem.routing.experts, device, &ledger);
-    const bool sorts = plan->d_weight_kernels.wgmma.any >= 0;
+    const bool sorts = plan->d_weight_kernels.wgmma >= 0;
     if (scales_dy_before(problem, device) || (sorts && !problem.output_grouped)) {
       plan->scaled_dy_ld = sorted_ld(problem.out_features);
       plan->scaled_dy = book_sorted(problem, plan->scaled_dy_ld, problem.dy_type, sorts ? Region{} : plan->products, &ledger);

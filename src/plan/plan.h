@@ -42,16 +42,10 @@ struct GroupTable {
   Region tile_counter;  // uint64 [1]: next tile to claim
 };
 
-// Kernels for a product, as indices into kWgmmaKernels; -1: none. Which one runs is known when the tensors are.
-struct WgmmaChoice {
-  int any = -1;    // for all results
-  int plain = -1;  // for results that need nothing but rounding and a weight
-};
-
 // The kernels of one product; -1 on the host.
 struct ProductKernels {
   int portable = -1;  // index into kGemmKernels: serves always
-  WgmmaChoice wgmma;  // where the copy engine can read the operands
+  int wgmma = -1;     // index into kWgmmaKernels: where the copy engine can read the operands; -1: none
 };
 
 struct RoutePlan {

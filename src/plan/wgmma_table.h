@@ -8,21 +8,20 @@ namespace ggm {
 
 struct WgmmaKernel {
   const char* name;
-  bool turned;      // the weights are wgmma's left operand: products over rows; else K runs over the rows
-  bool gathered;    // rows of A come through a list
-  bool only_plain;  // results that are rounded and at most weighted, in rows aligned to 16 bytes; others need more registers
-  int max_right;    // columns of the right operand in a tile, a multiple of 8: rows of a group, or N of a weight gradient
-  int stages;       // steps of 64 along K in flight
-  int staging;      // bytes for the results of one warpgroup
+  bool turned;       // the weights are wgmma's left operand: products over rows; else K runs over the rows
+  bool gathered;     // rows of A come through a list
+  int max_right;     // columns of the right operand in a tile, a multiple of 8: rows of a group, or N of a weight gradient
+  int stages;        // steps of 64 along K in flight
+  int staging;       // bytes that results pass through
+  bool one_staging;  // the warpgroups take turns with them; else each has its own
 
   constexpr int left_tile() const { return gathered ? 256 : 128; }  // rows of the left operand in a tile
 };
 
 inline constexpr WgmmaKernel kWgmmaKernels[] = {
-    {"wgmma_144x128", true, false, false, 144, 5, 18432},
-    {"wgmma_192x128", true, false, true, 192, 5, 12288},
-    {"wgmma_144x256_gather", true, true, false, 144, 4, 9216},
-    {"wgmma_128x192_k", false, false, false, 192, 5, 0},
+    {"wgmma_144x128", true, false, 144, 6, 18432, true},
+    {"wgmma_144x256_gather", true, true, 144, 4, 9216, false},
+    {"wgmma_128x192_k", false, false, 192, 5, 8192, false},
 };
 inline constexpr int kWgmmaKernelCount = sizeof(kWgmmaKernels) / sizeof(kWgmmaKernels[0]);
 inline constexpr int kWgmmaSharedBytes = 227 * 1024;  // that a block may take on capability 9.0

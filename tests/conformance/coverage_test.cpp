@@ -1,6 +1,5 @@
 // Whether the tables of the conformance suite reach every row of the kernel tables in every layout, order, combine and type. On
-// the host with the plan of faked devices; on a GPU by what the library says (GGM_LOG_PLAN) while the tables run. A plan may
-// have two kernels of the Hopper family for a product; the log names the one that it would rather take.
+// the host with the plan of faked devices; on a GPU by what the library says (GGM_LOG_PLAN) while the tables run.
 #include <cstring>
 #include <set>
 
@@ -28,21 +27,16 @@ void add_portable(const ggm::Device& device, std::int32_t type, const std::vecto
   }
 }
 
-// Where a set of lines is from.
-enum class From { plan, log };
-
-// Lines with the wgmma kernels of products over rows: `heads` with rows in order, `gathered` with rows through a list. The one
-// for plain results does not serve the ordered combine. Where a plan has it, the log does not name that for all results.
-void add_wgmma(From from, const std::vector<std::string>& heads, const std::vector<std::string>& gathered, Launched* all) {
+// Lines with the wgmma kernels of products over rows: `heads` with rows in order, `gathered` with rows through a list.
+void add_wgmma(const std::vector<std::string>& heads, const std::vector<std::string>& gathered, Launched* all) {
   for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels) {
-    if (!kernel.turned || (from == From::log && !kernel.gathered && !kernel.only_plain)) continue;
-    for (const std::string& head : kernel.gathered ? gathered : heads)
-      if (!kernel.only_plain || head.find(" ordered") == std::string::npos) all->insert(head + ": " + kernel.name);
+    if (!kernel.turned) continue;
+    for (const std::string& head : kernel.gathered ? gathered : heads) all->insert(head + ": " + kernel.name);
   }
 }
 
 // What must have been launched: every kernel that the device can run, for every type of its math.
-Launched required(From from, const ggm::Device& device) {
+Launched required(const ggm::Device& device) {
   Launched all;
   for (const std::int32_t type : kFloatTypes) {
     const std::string head = std::string(" ") + name_of(type) + " ";
@@ -61,9 +55,9 @@ Launched required(From from, const ggm::Device& device) {
       for (const auto& heads : {contiguous, masked, layers, gradients}) add_portable(device, type, heads, &all);
       continue;
     }
-    add_wgmma(from, contiguous, contiguous, &all);
-    add_wgmma(from, masked, {}, &all);
-    add_wgmma(from, layers, layers, &all);
+    add_wgmma(contiguous, contiguous, &all);
+    add_wgmma(masked, {}, &all);
+    add_wgmma(layers, layers, &all);
     for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels)
       for (const std::string& line : gradients)
         if (!kernel.turned) all.insert(line + ": " + kernel.name);
@@ -71,8 +65,8 @@ Launched required(From from, const ggm::Device& device) {
   return all;
 }
 
-void require_all(From from, const Launched& launched, const ggm::Device& device) {
-  const Launched want = required(from, device);
+void require_all(const Launched& launched, const ggm::Device& device) {
+  const Launched want = required(device);
   CHECK(want.size() > 50);
   for (const std::string& line : want) {
     INFO("never launched by the suite: " << line);
@@ -103,11 +97,10 @@ Plan plan_of(const Problem& problem, const ggm::Device& device) {
   GGM_REQUIRE_OK(ggm::make_plan(problem, device, &plan));
   return plan;
 }
-// The lines of one product: its wgmma kernels, or else the portable one.
-void add_lines(const std::string& key, const ggm::ProductKernels& kernels, Launched* set) {
-  for (const int wgmma : {kernels.wgmma.any, kernels.wgmma.plain})
-    if (wgmma >= 0) set->insert(key + ": " + ggm::kWgmmaKernels[wgmma].name);
-  if (kernels.wgmma.any < 0) set->insert(key + ": " + ggm::kGemmKernels[kernels.portable].name);
+// The line of one product: its wgmma kernel, or else the portable one.
+void add_line(const std::string& key, const ggm::ProductKernels& kernels, Launched* set) {
+  const char* name = kernels.wgmma >= 0 ? ggm::kWgmmaKernels[kernels.wgmma].name : ggm::kGemmKernels[kernels.portable].name;
+  set->insert(key + ": " + name);
 }
 
 std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
@@ -121,7 +114,7 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
       ggm::GemmProblem problem;
       GGM_REQUIRE_OK(ggm::make_problem(GemmRun(handle, c).problem(), &problem));
       each([&](const ggm::Device& device, Launched* set) {
-        add_lines(gemm_key(c), plan_of<ggm::GemmPlan>(problem, device).kernels, set);
+        add_line(gemm_key(c), plan_of<ggm::GemmPlan>(problem, device).kernels, set);
       });
     }
     for (const bool backward : {false, true})
@@ -131,7 +124,7 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
           GGM_REQUIRE_OK(ggm::make_problem(ggm::MoeKind::forward, MoeForwardRun(handle, c).problem(), &problem));
           each([&](const ggm::Device& device, Launched* set) {
             const auto plan = plan_of<ggm::MoeForwardPlan>(problem, device);
-            add_lines(moe_key("moe_forward", c, plan.ordered ? " ordered" : " two-step"), plan.kernels, set);
+            add_line(moe_key("moe_forward", c, plan.ordered ? " ordered" : " two-step"), plan.kernels, set);
           });
           continue;
         }
@@ -139,8 +132,8 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
         each([&](const ggm::Device& device, Launched* set) {
           const auto plan = plan_of<ggm::MoeBackwardPlan>(problem, device);
           if (c.gradients & GGM_GRADIENT_X)
-            add_lines(moe_key("moe_backward", c, plan.ordered ? " ordered" : " two-step"), plan.dx_kernels, set);
-          if (c.gradients & GGM_GRADIENT_WEIGHT) add_lines(moe_key("d_weight", c, ""), plan.d_weight_kernels, set);
+            add_line(moe_key("moe_backward", c, plan.ordered ? " ordered" : " two-step"), plan.dx_kernels, set);
+          if (c.gradients & GGM_GRADIENT_WEIGHT) add_line(moe_key("d_weight", c, ""), plan.d_weight_kernels, set);
         });
       }
   }
@@ -148,7 +141,7 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
     ggm::GemmArrayProblem problem;
     GGM_REQUIRE_OK(ggm::make_problem(ArrayRun(handle, c).problem, &problem));
     each([&](const ggm::Device& device, Launched* set) {
-      add_lines(array_key(c), plan_of<ggm::GemmPlan>(problem, device).kernels, set);
+      add_line(array_key(c), plan_of<ggm::GemmPlan>(problem, device).kernels, set);
     });
   }
   return out;
@@ -221,7 +214,7 @@ TEST_CASE("coverage: the plans of the tables reach every kernel, layout, order, 
   const std::vector<Launched> launched = planned(devices);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     INFO("capability " << devices[i].capability << ", family " << devices[i].kernel_family);
-    require_all(From::plan, launched[i], devices[i]);
+    require_all(launched[i], devices[i]);
   }
 }
 TEST_CASE("coverage: the tables launch every kernel, layout, order, combine and type, GPU", "[gpu]") {
@@ -230,7 +223,7 @@ TEST_CASE("coverage: the tables launch every kernel, layout, order, combine and 
     const Handle handle(backend);
     ggm_info_t info = GGM_INFO_INIT;
     GGM_REQUIRE_OK(ggm_get_info(handle, &info));
-    require_all(From::log, launched_on(backend),
+    require_all(launched_on(backend),
                 faked(info.compute_capability, info.multiprocessors, info.shared_memory_bytes, info.kernel_family));
   }
 }

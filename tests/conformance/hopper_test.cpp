@@ -2,7 +2,6 @@
 // a product. The portable kernels are held to their references by the tables; here two families run the same call, with shapes
 // drawn from what a tile, a stage, a cluster and a map of the copy engine may get wrong.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "conformance/graph.h"
@@ -44,15 +43,6 @@ struct Families {
     return params;
   }
 };
-
-// GGM_KERNELS for the length of a scope.
-class OnlyKernel {
- public:
-  explicit OnlyKernel(const char* name) { setenv("GGM_KERNELS", name, 1); }
-  OnlyKernel(const OnlyKernel&) = delete;
-  ~OnlyKernel() { unsetenv("GGM_KERNELS"); }
-};
-constexpr const char* kPlainKernel = "wgmma_192x128";  // for plain results, at shapes too for which the plan takes another
 
 // Draws from lists, each call another number of the seed's sequence.
 class Draw {
@@ -142,12 +132,6 @@ void require_same_product(Families& families, const GemmCase& line) {
   hopper.run_twice();
   REQUIRE(families.plan.has(" kernel=wgmma_") == (line.sm_limit != 1 && !(list && variable)));
   REQUIRE((hopper.d().all_bits() == want));
-  if (list || variable || line.sm_limit == 1) return;
-  const OnlyKernel only(kPlainKernel);
-  INFO(kPlainKernel);
-  hopper.run();
-  REQUIRE(families.plan.has(kPlainKernel));
-  REQUIRE((hopper.d().all_bits() == want));
 }
 
 void sweep_products(const std::vector<Kind>& kinds, std::uint32_t seeds) {
@@ -209,12 +193,6 @@ void require_same_layer(Families& families, const MoeCase& line) {
   hopper.run_twice();
   const bool has_product = line.gradients == 0 || (line.gradients & (GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS)) != 0;
   if (has_product) REQUIRE(families.plan.has(" kernel=wgmma_") == (line.sm_limit != 1));
-  REQUIRE((hopper.output_bits() == want));
-  if (line.gradients != 0 || line.input_rows != GGM_ROWS_GROUPED || line.sm_limit == 1) return;
-  const OnlyKernel only(kPlainKernel);
-  INFO(kPlainKernel);
-  hopper.run();
-  REQUIRE(families.plan.has(kPlainKernel));
   REQUIRE((hopper.output_bits() == want));
 }
 

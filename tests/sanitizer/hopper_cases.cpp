@@ -19,7 +19,7 @@ void products_over_rows(std::int32_t type, std::int32_t order) {
   };
   contiguous(GGM_GROUPS_SIZES, 5, 700, 264, 200, false);
   contiguous(GGM_GROUPS_SIZES, 2, 900, nk ? 137 : 136, 72, true);
-  contiguous(GGM_GROUPS_OFFSETS, 1, 1040, 136, 1032, false);  // many rows and a long K, plain: the tall tiles
+  contiguous(GGM_GROUPS_OFFSETS, 1, 1040, 136, 1032, false);  // a long K: every stage is filled several times
   contiguous(GGM_GROUPS_ROW_GROUP, 5, 700, 264, 200, false);
   contiguous(GGM_GROUPS_ROW_GROUP, 2, 900, nk ? 137 : 136, 72, true);
   gemm({type, GGM_LAYOUT_MASKED, GGM_GROUPS_SIZES, GGM_INDEX_INT64, order, 3, 350, 40, 72, false});

@@ -276,7 +276,7 @@ TEST_CASE(
   p.out_features = 2051;
   const std::int64_t rows = p.tokens * p.top_k;
   const auto both = backward(p);
-  CHECK(both.d_weight_kernels.wgmma.any >= 0);
+  CHECK(both.d_weight_kernels.wgmma >= 0);
   CHECK(both.sorted_x_ld == 1008);
   CHECK(both.sorted_x.bytes == rows * 1008 * 2);
   CHECK(both.scaled_dy_ld == 2056);
@@ -298,24 +298,24 @@ TEST_CASE(
   // The ordered combine holds no tensor of rows.
   ggm_moe_problem_t ordered = p;
   ordered.combine = GGM_COMBINE_ORDERED;
-  CHECK(backward(ordered).d_weight_kernels.wgmma.any < 0);
+  CHECK(backward(ordered).d_weight_kernels.wgmma < 0);
   CHECK(backward(ordered).sorted_x.bytes == 0);
   CHECK(backward(ordered).scaled_dy.bytes == 0);
 
   // Rows of the caller's own are read where they lie; dy with weights cannot be.
   ggm_moe_problem_t sorted = p;
   sorted.input_rows = GGM_ROWS_GROUPED;
-  CHECK(backward(sorted).d_weight_kernels.wgmma.any >= 0);
+  CHECK(backward(sorted).d_weight_kernels.wgmma >= 0);
   CHECK(backward(sorted).sorted_x.bytes == 0);
   CHECK(backward(sorted).scaled_dy.bytes > 0);
   sorted.output_rows = GGM_ROWS_GROUPED;
-  CHECK(backward(sorted).d_weight_kernels.wgmma.any < 0);
+  CHECK(backward(sorted).d_weight_kernels.wgmma < 0);
   sorted.routing_weight_type = 0;
-  CHECK(backward(sorted).d_weight_kernels.wgmma.any >= 0);
+  CHECK(backward(sorted).d_weight_kernels.wgmma >= 0);
   CHECK(backward(sorted).scaled_dy.bytes == 0);
   // Nor those of a caller's own routing, which may have unused rows inside a group.
   sorted.id_type = 0;
-  CHECK(backward(sorted).d_weight_kernels.wgmma.any < 0);
+  CHECK(backward(sorted).d_weight_kernels.wgmma < 0);
   // Without routing weights rows of dy are copied as they are.
   p.routing_weight_type = 0;
   p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
@@ -351,8 +351,8 @@ TEST_CASE("plan: one multiprocessor is no cluster, two are", "[host]") {
     ggm_moe_problem_t p = moe(64);
     p.sm_limit = limit;
     INFO("sm_limit " << limit);
-    CHECK((plan_moe<MoeForwardPlan>(MoeKind::forward, p, hopper()).kernels.wgmma.any >= 0) == (limit >= 2));
-    CHECK((plan_moe<MoeBackwardPlan>(MoeKind::backward, p, hopper()).dx_kernels.wgmma.any >= 0) == (limit >= 2));
+    CHECK((plan_moe<MoeForwardPlan>(MoeKind::forward, p, hopper()).kernels.wgmma >= 0) == (limit >= 2));
+    CHECK((plan_moe<MoeBackwardPlan>(MoeKind::backward, p, hopper()).dx_kernels.wgmma >= 0) == (limit >= 2));
   }
 }
 

@@ -3,6 +3,6 @@
 
 namespace ggm::cuda {
 
-const void* wgmma_kernel_gather_contiguous(Type type) { return wgmma_instance<2, false, false>(type); }
+const void* wgmma_kernel_gather_contiguous(Type type) { return wgmma_instance<1, false, false>(type); }
 
 }  // namespace ggm::cuda

@@ -3,6 +3,6 @@
 
 namespace ggm::cuda {
 
-const void* wgmma_kernel_gather_strided(Type type) { return wgmma_instance<2, true, false>(type); }
+const void* wgmma_kernel_gather_strided(Type type) { return wgmma_instance<1, true, false>(type); }
 
 }  // namespace ggm::cuda

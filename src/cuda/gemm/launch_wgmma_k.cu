@@ -3,6 +3,6 @@
 
 namespace ggm::cuda {
 
-const void* wgmma_kernel_k(Type type) { return wgmma_instance<3, true, true>(type); }
+const void* wgmma_kernel_k(Type type) { return wgmma_instance<2, true, true>(type); }
 
 }  // namespace ggm::cuda

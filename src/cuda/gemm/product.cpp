@@ -31,25 +31,6 @@ MapSource map_b(const GroupBuild& build, const GemmCall& call) {
   return map_source(build, build.b, k_inside ? build.k : build.n, rows, call.type);
 }
 
-// Results that are rounded to the type of the operands and at most weighted behind that, in whole aligned pieces of 16 bytes.
-bool is_plain(const GroupBuild& build, const GemmCall& call) {
-  const Epilogue& e = call.epilogue;
-  if (e.kind != EpilogueKind::store || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
-  if (e.dots != nullptr || e.d_type != call.type) return false;
-  if (e.product_type != Type::none && e.product_type != call.type) return false;
-  if (e.row_weight != nullptr && e.product_type != call.type) return false;
-  const auto address = reinterpret_cast<std::uintptr_t>(build.d.base);
-  return address % 16 == 0 && build.d.ld * bytes_of(call.type) % 16 == 0 && build.d.group_bytes % 16 == 0 && build.n % 8 == 0;
-}
-
-// The wgmma kernel that can serve; -1: none.
-int usable_wgmma(const WgmmaChoice& choice, const GroupBuild& build, const GemmCall& call, const MapSource& a,
-                 const MapSource& b) {
-  if (choice.any < 0 && choice.plain < 0) return -1;
-  if (a.obstacle() != nullptr || b.obstacle() != nullptr) return -1;
-  return choice.plain >= 0 && is_plain(build, call) ? choice.plain : choice.any;
-}
-
 void use_table(const TablePointers& table, std::int64_t groups, GemmCall* call) {
   call->groups = table.groups;
   call->tile_offsets = table.tile_offsets;
@@ -63,17 +44,16 @@ ggm_status_t run_product(const ProductKernels& kernels, const GroupBuild& build,
                          const Launch& launch) {
   use_table(table, build.group_count, &call);
   const MapSource a = map_a(build, call), b = map_b(build, call);
-  const int wgmma = usable_wgmma(kernels.wgmma, build, call, a, b);
-  if (wgmma < 0) {
+  if (kernels.wgmma < 0 || a.obstacle() != nullptr || b.obstacle() != nullptr) {
     GGM_TRY(build_groups(build, kGemmKernels[kernels.portable], table, launch));
     return launch_gemm(kernels.portable, call, launch.multiprocessors, launch.stream);
   }
-  GGM_TRY(build_groups(build, kWgmmaKernels[wgmma], table, launch));
-  return launch_wgmma(wgmma, call, a, b, launch.multiprocessors, launch.stream);
+  GGM_TRY(build_groups(build, kWgmmaKernels[kernels.wgmma], table, launch));
+  return launch_wgmma(kernels.wgmma, call, a, b, launch.multiprocessors, launch.stream);
 }
 
-ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call, const TablePointers& table,
-                               const Launch& launch) {
+ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call,
+                               const TablePointers& table, const Launch& launch) {
   use_table(table, build.group_count, &call);
   GGM_TRY(build_array_groups(build, kGemmKernels[kernels.portable], table, launch));
   if (build.max_m == 0 || build.max_n == 0) return GGM_STATUS_SUCCESS;

@@ -8,13 +8,13 @@
 
 namespace ggm::cuda {
 
-// `build` and `call` describe the same product. The plan's wgmma kernel runs when the copy engine can read the operands, else the
-// portable one; both give the same bits. Pointers of `call` to the table are filled in here.
+// `build` and `call` describe the same product. The plan's wgmma kernel runs when the copy engine can read the operands, else
+// the portable one; both give the same bits. Pointers of `call` to the table are filled in here.
 ggm_status_t run_product(const ProductKernels& kernels, const GroupBuild& build, GemmCall call, const TablePointers& table,
                          const Launch& launch);
 
 // The same for the general groups of ggm_grouped_gemm_array.
-ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call, const TablePointers& table,
-                               const Launch& launch);
+ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call,
+                               const TablePointers& table, const Launch& launch);
 
 }  // namespace ggm::cuda

@@ -27,12 +27,10 @@ ggm_status_t find_encoder() {
 
 const void* find_kernel(int kernel, Type type, Order b_order) {
   const bool contiguous = b_order == Order::inner_contiguous;
-  if (!kWgmmaKernels[kernel].turned) return wgmma_kernel_k(type);
-  if (kWgmmaKernels[kernel].gathered)
-    return contiguous ? wgmma_kernel_gather_contiguous(type) : wgmma_kernel_gather_strided(type);
-  if (kWgmmaKernels[kernel].max_right == 144)
-    return contiguous ? wgmma_kernel_144_contiguous(type) : wgmma_kernel_144_strided(type);
-  return contiguous ? wgmma_kernel_192_contiguous(type) : wgmma_kernel_192_strided(type);
+  const WgmmaKernel& row = kWgmmaKernels[kernel];
+  if (!row.turned) return wgmma_kernel_k(type);
+  if (row.gathered) return contiguous ? wgmma_kernel_gather_contiguous(type) : wgmma_kernel_gather_strided(type);
+  return contiguous ? wgmma_kernel_rows_contiguous(type) : wgmma_kernel_rows_strided(type);
 }
 
 // A map of boxes of `box_rows` rows of 128 bytes.

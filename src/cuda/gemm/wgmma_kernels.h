@@ -1,15 +1,13 @@
-// The wgmma kernels as launchable entries; each launch_wgmma_*.cu instantiates some, so that they compile in parallel.
+// The wgmma kernels as launchable entries; each launch_wgmma_*.cu instantiates one, so that they compile in parallel.
 #pragma once
 
 #include "base/types.h"
 
 namespace ggm::cuda {
 
-// Products over rows, by the largest token tile and the order of the weights; A has K inside.
-const void* wgmma_kernel_144_contiguous(Type type);
-const void* wgmma_kernel_144_strided(Type type);
-const void* wgmma_kernel_192_contiguous(Type type);
-const void* wgmma_kernel_192_strided(Type type);
+// Products over rows, by the order of the weights; A has K inside.
+const void* wgmma_kernel_rows_contiguous(Type type);
+const void* wgmma_kernel_rows_strided(Type type);
 // The same with rows of A that come through a list.
 const void* wgmma_kernel_gather_contiguous(Type type);
 const void* wgmma_kernel_gather_strided(Type type);

@@ -108,7 +108,7 @@ ggm_status_t sort_rows(const Backward& b, const RowOperand& from, std::int64_t f
   copy.assignment_row = b.rows.assignment_row;
   copy.row_assignment = b.rows.row_assignment;
   copy.weight = weight;
-  copy.keep_unused = b.plan.d_weight_kernels.wgmma.any < 0;
+  copy.keep_unused = b.plan.d_weight_kernels.wgmma < 0;
   return copy_rows(copy, b.launch);
 }
 

@@ -16,43 +16,98 @@ __device__ __forceinline__ bool words_of_x(const GemmCall& call, const Tile& til
   return is_16bit(call.type) && (bits & 3) == 0 && tile.n_left % 2 == 0;
 }
 
-// Chain l = 0..3 of the block that starts at column `block` of the tile, row i.
+// A word, or 0 without reading. Written out so that neither its address nor a branch around it takes registers of its own: the
+// sums of a wgmma kernel leave few.
+template <int offset>
+__device__ __forceinline__ std::uint32_t load_word_if(bool live, const char* from) {
+  std::uint32_t word;
+  asm volatile(
+      "{\n"
+      " .reg .pred some;\n"
+      " setp.ne.u32 some, %2, 0;\n"
+      " mov.u32 %0, 0;\n"
+      " @some ld.global.nc.u32 %0, [%1 + %3];\n"
+      "}"
+      : "=r"(word)
+      : "l"(from), "r"(static_cast<unsigned>(live)), "n"(offset));
+  return word;
+}
+
+// The words of x that chain l of the block takes: a pair of every eight columns.
+inline constexpr int kChainWords = kDotBlock / 8;
+__device__ __forceinline__ void load_chain(const TileView<float>& view, int block, int l, std::int64_t x_row,
+                                           std::uint32_t (&word)[kChainWords]) {
+  const Epilogue& e = view.call.epilogue;
+  const int first = block + 2 * l, columns = x_row >= 0 ? view.tile.n_left - first : 0;
+  const char* from = static_cast<const char*>(e.dot_x) + (x_row * e.dot_x_ld + view.tile.n0 + first) * 2;
+  word[0] = load_word_if<0>(0 < columns, from);
+  word[1] = load_word_if<16>(8 < columns, from);
+  word[2] = load_word_if<32>(16 < columns, from);
+  word[3] = load_word_if<48>(24 < columns, from);
+  word[4] = load_word_if<64>(32 < columns, from);
+  word[5] = load_word_if<80>(40 < columns, from);
+  word[6] = load_word_if<96>(48 < columns, from);
+  word[7] = load_word_if<112>(56 < columns, from);
+}
+
+// Chain l = 0..3 of the block that starts at column `block` of the tile, row i, with words that are there.
+__device__ __forceinline__ float dot_words(const TileView<float>& view, int i, int block, int l,
+                                           const std::uint32_t (&word)[kChainWords]) {
+  const float* u = view.staging + i * kStagingPitch + block + 2 * l;
+  const int columns = view.tile.n_left - block - 2 * l;
+  float s = 0;
+#pragma unroll
+  for (int b = 0; b < kChainWords; ++b) {
+    const float2 sum = *reinterpret_cast<const float2*>(u + 8 * b);
+    const float2 v = view.call.type == Type::bfloat16 ? unpack(word[b], __nv_bfloat16{}) : unpack(word[b], __half{});
+    const float longer = fma_rn(sum.y, v.y, fma_rn(sum.x, v.x, s));
+    s = 8 * b < columns ? longer : s;
+  }
+  return s;
+}
+
+// The same from memory, whatever its alignment.
 template <typename Sum>
 __device__ __forceinline__ Sum dot_chain(const TileView<Sum>& view, int i, int block, int l, const void* x,
                                          std::int64_t x_row) {
-  constexpr int kPairs = kDotBlock / 8;
-  const Sum* u = view.staging + i * kStagingPitch;
-  const std::int64_t start = x_row * view.call.epilogue.dot_x_ld + view.tile.n0;
-  const Type type = view.call.type;
-  Sum s = 0;
   if constexpr (sizeof(Sum) == 4) {
     if (words_of_x(view.call, view.tile)) {
-      // All words first, so that their latencies overlap.
-      const auto* words = reinterpret_cast<const std::uint32_t*>(static_cast<const std::uint16_t*>(x) + start);
-      std::uint32_t word[kPairs];
-#pragma unroll
-      for (int b = 0; b < kPairs; ++b) {
-        const int column = block + 8 * b + 2 * l;
-        word[b] = column < view.tile.n_left ? __ldg(words + column / 2) : 0;
-      }
-#pragma unroll
-      for (int b = 0; b < kPairs; ++b) {
-        const int column = block + 8 * b + 2 * l;
-        if (column >= view.tile.n_left) continue;
-        const float2 v = type == Type::bfloat16 ? unpack(word[b], __nv_bfloat16{}) : unpack(word[b], __half{});
-        s = fma_rn(u[column + 1], v.y, fma_rn(u[column], v.x, s));
-      }
-      return s;
+      std::uint32_t word[kChainWords];
+      load_chain(view, block, l, x_row, word);
+      return dot_words(view, i, block, l, word);
     }
   }
+  const Sum* u = view.staging + i * kStagingPitch;
+  const std::int64_t start = x_row * view.call.epilogue.dot_x_ld + view.tile.n0;
+  Sum s = 0;
 #pragma unroll
-  for (int b = 0; b < kPairs; ++b)
+  for (int b = 0; b < kDotBlock / 8; ++b)
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const int column = block + 8 * b + 2 * l + k;
-      if (column < view.tile.n_left) s = fma_rn(u[column], load_value<Sum>(x, start + column, type), s);
+      if (column < view.tile.n_left) s = fma_rn(u[column], load_value<Sum>(x, start + column, view.call.type), s);
     }
   return s;
+}
+
+// The row of x for row i of the view, -1: none.
+template <typename Sum>
+__device__ __forceinline__ std::int64_t dot_row(const TileView<Sum>& view, int i, int rows) {
+  const Epilogue& e = view.call.epilogue;
+  const std::int64_t r = view.sorted_row(i);
+  if (i >= rows) return -1;
+  if (e.dot_rows != nullptr) return __ldg(e.dot_rows + r);  // negative where row_valid is
+  return view.row_valid(r) ? r : -1;
+}
+
+// Adds the four chains, which lie in neighbouring lanes, and stores the sum of row i.
+template <typename Sum>
+__device__ __forceinline__ void store_dot(const TileView<Sum>& view, int i, int block, int l, bool exists, Sum s) {
+  const Epilogue& e = view.call.epilogue;
+  s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 1));
+  s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 2));
+  if (l == 0 && exists && block < view.tile.n_left)
+    static_cast<Sum*>(e.dots)[view.sorted_row(i) * e.dot_blocks + (view.tile.n0 + block) / kDotBlock] = s;
 }
 
 template <typename Sum, int tile_m, int warps>
@@ -64,14 +119,8 @@ __device__ __forceinline__ void dot_rows(const TileView<Sum>& view) {
   const int block = lane / 4 % 2 * kDotBlock, l = lane % 4;
   for (int first = static_cast<int>(threadIdx.x / 32 % warps) * kRows; first < rows; first += warps * kRows) {
     const int i = first + lane / 8;
-    const std::int64_t r = view.sorted_row(i);
-    std::int64_t x_row = -1;
-    if (i < rows && view.row_valid(r)) x_row = e.dot_rows != nullptr ? std::int64_t{__ldg(e.dot_rows + r)} : r;
-    Sum s = x_row >= 0 ? dot_chain(view, i, block, l, e.dot_x, x_row) : Sum(0);
-    s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 1));
-    s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 2));
-    if (l == 0 && x_row >= 0 && block < view.tile.n_left)
-      static_cast<Sum*>(e.dots)[r * e.dot_blocks + (view.tile.n0 + block) / kDotBlock] = s;
+    const std::int64_t x_row = dot_row(view, i, rows);
+    store_dot(view, i, block, l, x_row >= 0, x_row >= 0 ? dot_chain(view, i, block, l, e.dot_x, x_row) : Sum(0));
   }
 }
 

@@ -11,10 +11,10 @@
 
 namespace ggm::cuda {
 
-template <typename Element, typename Sums, int staging_bytes, bool only_plain>
+template <typename Element, typename Sums, int staging_bytes>
 class TurnedRows {
  public:
-  static constexpr int kColumns = Sums::kN * 128 <= staging_bytes ? 64 : 32;         // rounded columns at a time
+  static constexpr int kColumns = Sums::kN * 128 <= staging_bytes ? 64 : 32;       // rounded columns at a time
   static constexpr int kRows = staging_bytes >= 32 * kStagingPitch * 4 ? 32 : 16;  // float32 rows at a time
   static_assert(Sums::kN * kColumns * 2 <= staging_bytes && kRows * kStagingPitch * 4 <= staging_bytes);
 
@@ -23,17 +23,14 @@ class TurnedRows {
         sums_(sums),
         staging_(ptx::shared_address(staging)),
         barrier_(barrier),
-        thread_(static_cast<int>(threadIdx.x) % kThreads) {}
+        thread_(ptx::fresh_thread() % kThreads) {}
 
   __device__ __forceinline__ void run() {
-    if constexpr (only_plain) {
+    if (view_.call.epilogue.dots != nullptr) store_dots();
+    if (is_plain())
       store_plain();
-    } else {
-      if (is_plain())
-        store_plain();
-      else
-        store_general();
-    }
+    else if (view_.call.epilogue.kind != EpilogueKind::none)
+      store_general();
   }
 
  private:
@@ -42,24 +39,35 @@ class TurnedRows {
   // Rounded results with at most a weight behind the rounding; rows of D aligned to 16 bytes.
   __device__ __forceinline__ bool is_plain() const {
     const Epilogue& e = view_.call.epilogue;
-    if (e.d_type != kTypeOf<Element> || e.dots != nullptr || e.kind != EpilogueKind::store) return false;
+    const GroupDesc& d = view_.tile.desc;
+    if (e.kind != EpilogueKind::store || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
+    if (e.d_type != kTypeOf<Element> || (e.product_type != Type::none && e.product_type != kTypeOf<Element>)) return false;
     if (e.row_weight != nullptr && e.product_type != kTypeOf<Element>) return false;
-    return goes_direct<Element, Sums::kN>(view_.call, view_.tile);
+    if (d.ldd > 0x3fffffff || (view_.tile.n_left % 8 != 0 && view_.tile.n_left < kTileColumns)) return false;
+    return ((reinterpret_cast<std::uint64_t>(d.d) | static_cast<std::uint64_t>(d.ldd) * 2) & 15) == 0;
   }
 
   __device__ __forceinline__ void store_plain() const {
+    std::int32_t to[kMine];
+    unsigned zeros = 0;
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) find_row(i, &to[i], &zeros);
 #pragma unroll
     for (int part = 0; part < 128 / kColumns; ++part) {
       ptx::named_sync(barrier_, kThreads);  // the staging has been read
       stage_columns(part);
       ptx::named_sync(barrier_, kThreads);
-      store_columns(part);
+      if (view_.call.epilogue.row_weight != nullptr)
+        store_columns<true>(part, to, zeros);
+      else
+        store_columns<false>(part, to, zeros);
     }
   }
 
   // The staging of rounded columns: [row][16-byte chunk], chunks swizzled so that eight rows of one chunk, and all chunks of
   // neighbouring rows, lie in different banks.
   static constexpr int kChunks = kColumns / 8, kPitch = kColumns * 2;
+  static constexpr int kRowStep = kThreads / kChunks, kMine = (Sums::kN + kRowStep - 1) / kRowStep;  // rows of a thread
   __device__ __forceinline__ std::uint32_t chunk_at(int row, int chunk) const {
     return staging_ + row * kPitch + (chunk ^ row / (8 / kChunks) % kChunks) * 16;
   }
@@ -83,48 +91,121 @@ class TurnedRows {
     }
   }
 
-  __device__ __forceinline__ void store_columns(int part) const {
+  // The memory row of D for the thread's row i, -1: not stored; and whether it gets zeros. All are looked up before the first
+  // store, so that their latencies overlap.
+  __device__ __forceinline__ void find_row(int i, std::int32_t* to, unsigned* zeros) const {
     const Epilogue& e = view_.call.epilogue;
-    const GroupDesc& d = view_.tile.desc;
+    const int row = thread_ / kChunks + i * kRowStep;
+    *to = -1;
+    if (row >= view_.tile.m_left) return;
+    const std::int64_t r = view_.sorted_row(row);
+    const bool live = view_.row_valid(r);
+    *zeros |= static_cast<unsigned>(!live) << i;
+    if (live || !e.keep_invalid) *to = e.d_rows != nullptr ? __ldg(e.d_rows + r) : view_.tile.m0 + row;
+  }
+
+  template <bool weighted>
+  __device__ __forceinline__ void store_columns(int part, const std::int32_t (&to)[kMine], unsigned zeros) const {
+    constexpr int kBatch = 3;  // rows under way at once
     const int chunk = thread_ % kChunks, column = part * kColumns + chunk * 8;
     if (column >= view_.tile.n_left) return;
-    Element* const to = static_cast<Element*>(d.d) + view_.tile.n0 + column;
-#pragma unroll 3
-    for (int row = thread_ / kChunks; row < view_.tile.m_left; row += kThreads / kChunks) {
-      const std::int64_t r = view_.sorted_row(row);
-      const bool live = view_.row_valid(r);
-      if (!live && e.keep_invalid) continue;
-      const std::int64_t at = e.d_rows != nullptr ? __ldg(e.d_rows + r) : view_.group_row(row);
-      if (at < 0) continue;
-      std::uint32_t words[4] = {0, 0, 0, 0};
-      if (live) {
-        ptx::load_shared_16(words, chunk_at(row, chunk));
-        if (e.row_weight != nullptr) {
-          const float weight = view_.row_weight(r);
+    const GroupDesc& d = view_.tile.desc;
+    char* const base = static_cast<char*>(d.d) + (std::int64_t{view_.tile.n0} + column) * 2;
+    const auto pitch = static_cast<std::uint32_t>(d.ldd * 2);
 #pragma unroll
-          for (std::uint32_t& word : words) {
-            const float2 v = unpack(word, Element{});
-            word = pack(__fmul_rn(weight, v.x), __fmul_rn(weight, v.y), Element{});
-          }
-        }
+    for (int first = 0; first < kMine; first += kBatch) {
+      std::uint32_t words[kBatch][4];
+#pragma unroll
+      for (int u = 0; u < kBatch; ++u)
+        if (first + u < kMine)
+          ptx::load_shared_16(words[u], chunk_at(min(thread_ / kChunks + (first + u) * kRowStep, Sums::kN - 1), chunk));
+#pragma unroll
+      for (int u = 0; u < kBatch; ++u) {
+        const int i = first + u;
+        if (i >= kMine) continue;
+        if (to[i] < 0) continue;
+        if (weighted) weigh(i, words[u]);
+        ptx::store_global_16(base + std::uint64_t{static_cast<std::uint32_t>(to[i])} * pitch, words[u]);
       }
-      *reinterpret_cast<uint4*>(to + at * d.ldd) = make_uint4(words[0], words[1], words[2], words[3]);
+    }
+    if (zeros == 0) return;
+    constexpr std::uint32_t kZero[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < kMine; ++i)
+      if ((zeros >> i & 1) != 0 && to[i] >= 0)
+        ptx::store_global_16(base + std::uint64_t{static_cast<std::uint32_t>(to[i])} * pitch, kZero);
+  }
+
+  __device__ __forceinline__ void weigh(int i, std::uint32_t (&words)[4]) const {
+    const float weight = view_.row_weight(view_.sorted_row(thread_ / kChunks + i * kRowStep));
+#pragma unroll
+    for (std::uint32_t& word : words) {
+      const float2 v = unpack(word, Element{});
+      word = pack(__fmul_rn(weight, v.x), __fmul_rn(weight, v.y), Element{});
+    }
+  }
+
+  // Inner products, from float32 rows in shared memory, kRows at a time. The words of x for the next rows are under way
+  // meanwhile.
+  __device__ __forceinline__ void store_dots() {
+    if (words_of_x(view_.call, view_.tile)) {
+      store_dots_by_words();
+    } else {
+#pragma unroll 1
+      for (int part = 0; part * kRows < view_.tile.m_left; ++part) {
+        view_.row0 = part * kRows;
+        stage_rows(part);
+        dot_rows<float, kRows, kWarps>(view_);
+      }
+    }
+    view_.row0 = 0;
+  }
+
+  __device__ __forceinline__ void store_dots_by_words() {
+    constexpr int kAtOnce = 16, kPassesAPart = kRows / kAtOnce;
+    const int lane = thread_ % 32, block = lane / 4 % 2 * kDotBlock, l = lane % 4, own = thread_ / 32 * 4 + lane / 8;
+    const auto row_of = [&](int pass) {
+      const TileView<float> whole{view_.call, view_.tile, view_.staging};
+      return static_cast<std::int32_t>(dot_row(whole, pass * kAtOnce + own, view_.tile.m_left));
+    };
+    std::int32_t x_row = row_of(0), next_row = row_of(1);
+    std::uint32_t words[kChainWords];
+    load_chain(view_, block, l, x_row, words);
+#pragma unroll 1
+    for (int pass = 0; pass * kAtOnce < view_.tile.m_left; ++pass) {
+      if (pass % kPassesAPart == 0) {
+        view_.row0 = pass * kAtOnce;
+        stage_rows(pass / kPassesAPart);
+      }
+      const int i = pass % kPassesAPart * kAtOnce + own;
+      store_dot(view_, i, block, l, x_row >= 0, dot_words(view_, i, block, l, words));
+      load_chain(view_, block, l, next_row, words);
+      x_row = next_row;
+      next_row = row_of(pass + 2);
     }
   }
 
   __device__ __forceinline__ void store_general() {
-    const Epilogue& e = view_.call.epilogue;
-#pragma unroll
-    for (int part = 0; part < (Sums::kN + kRows - 1) / kRows; ++part) {
+    const bool ordered = view_.call.epilogue.kind == EpilogueKind::ordered;
+#pragma unroll 1
+    for (int part = 0; part * kRows < view_.tile.m_left; ++part) {
       view_.row0 = part * kRows;
-      if (view_.row0 >= view_.tile.m_left) return;
-      ptx::named_sync(barrier_, kThreads);
-      stage_part(part);
-      ptx::named_sync(barrier_, kThreads);
-      if (e.dots != nullptr) dot_rows<float, kRows, kWarps>(view_);
-      if (e.kind == EpilogueKind::store) store_rows<float, kRows, kWarps>(view_);
-      if (e.kind == EpilogueKind::ordered) ordered_rows<float, kRows, kWarps>(view_);
+      stage_rows(part);
+      if (ordered)
+        ordered_rows<float, kRows, kWarps>(view_);
+      else
+        store_rows<float, kRows, kWarps>(view_);
     }
+  }
+
+  // Float32 rows kRows * part and on. The registers that hold them are other ones in each part, so each has code of its own;
+  // what is done with the rows has not.
+  __device__ __forceinline__ void stage_rows(int part) const {
+    ptx::named_sync(barrier_, kThreads);  // the staging has been read
+#pragma unroll
+    for (int p = 0; p < (Sums::kN + kRows - 1) / kRows; ++p)
+      if (p == part) stage_part(p);
+    ptx::named_sync(barrier_, kThreads);
   }
 
   __device__ __forceinline__ void stage_part(int part) const {

@@ -1,9 +1,9 @@
 // bfloat16 and float16 products on capability 9.0: wgmma fed by the copy engine, persistent, in clusters of two blocks. This
 // file only wires the parts; launched by src/cuda/gemm.
 //
-// One warpgroup feeds: a warp claims tiles, two others put the copies of an operand each under way. Two warpgroups multiply, each a tile of
-// its own, taking turns: the results of one are stored while the other multiplies ("ping-pong", as CUTLASS calls it). The
-// blocks of a cluster work on tiles with the same rows of the left operand and bring each other one half of them.
+// One warpgroup feeds: a warp claims tiles, two others put the copies of an operand each under way. Two warpgroups multiply,
+// each a tile of its own, taking turns: the results of one are stored while the other multiplies ("ping-pong", as CUTLASS calls
+// it). The blocks of a cluster work on tiles with the same rows of the left operand and bring each other one half of them.
 //
 // Rows that come through a list are fetched by four more warps, and both warpgroups multiply the same tile then (storage.cuh).
 //
@@ -13,6 +13,7 @@
 
 #include "cuda/device/epilogue/direct_rows.cuh"
 #include "cuda/device/epilogue/general_rows.cuh"
+#include "cuda/device/epilogue/staged_rows.cuh"
 #include "cuda/device/epilogue/turned_rows.cuh"
 #include "cuda/device/hopper/gather_feed.cuh"
 #include "cuda/device/hopper/tile_feed.cuh"
@@ -48,27 +49,34 @@ __device__ __forceinline__ void multiply_tiles(const GemmCall& call, Shared& sha
   constexpr bool kTurns = !Shared::kGathered;
   constexpr int kBoth = kConsumers * kWarpgroup;
   if (kTurns && group == 1) ptx::named_arrive(kOrderBarrier, kBoth);
+  if (Shared::kOneStaging && group == 1) ptx::named_arrive(kResultBarrier, kBoth);
   for (std::uint32_t n = kTurns ? group : 0;; n += kTurns ? kConsumers : 1) {
     const RingPlace<kTileSlots> place(n);
     ptx::wait(ptx::shared_address(shared.notice_full) + place.at * 8, place.parity);
     const TileNotice& notice = shared.notices[place.at];
     if (ptx::uniform(notice.tiles[0].group) < 0) return;
     Sums sums;
-    // NOTE: the turns are needed, not only good: a warpgroup that waited for a stage which the other has not used yet would take
-    // the end of the phase before for its own.
+    // NOTE: the turns are needed, not only good: a warpgroup that waited for a stage which the other has not used yet would
+    // take the end of the phase before for its own.
     if constexpr (kTurns) ptx::named_sync(kOrderBarrier + group, kBoth);
     sums.multiply(notice, kTurns ? 0 : group * 128, shared, [&] {
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
     const Tile& tile = notice.tiles[kTurns ? 0 : group];
-    if constexpr (turned)
-      TurnedRows<Element, Sums, Shared::kStaging, Shared::kOnlyPlain>(call, tile, sums, shared.staging[group],
-                                                                      kGroupBarrier + group)
+    if constexpr (Shared::kOneStaging) ptx::named_sync(kResultBarrier + group, kBoth);
+    // A tile behind the group's end, which evens out a pair, has no results; the ordered combine has no turns for it either.
+    if (tile.m_left <= 0 || tile.n_left <= 0) {
+    } else if constexpr (turned)
+      TurnedRows<Element, Sums, Shared::kStaging>(call, tile, sums, shared.staging[Shared::kOneStaging ? 0 : group],
+                                                  kGroupBarrier + group)
           .run();
-    else if (goes_direct<Element, Sums::kN>(call, tile))
+    else if (const bool direct = goes_direct<Element, Sums::kN>(call, tile); direct && goes_staged<Element>(call))
+      store_staged<Element>(tile, sums, ptx::shared_address(shared.staging[group]));
+    else if (direct)
       DirectRows<Element, Sums>(call, tile, sums).run();
     else
       GeneralRows<Sums>(call, tile, sums).run();
+    if constexpr (Shared::kOneStaging) ptx::named_arrive(kResultBarrier + 1 - group, kBoth);
     ptx::named_sync(kGroupBarrier + group, kWarpgroup);  // all have read the notice
     if (threadIdx.x % kWarpgroup == 0) ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
   }

@@ -9,7 +9,7 @@
 namespace ggm::cuda {
 
 inline constexpr int kWarpgroup = 128, kConsumers = 2;  // two warpgroups multiply
-inline constexpr int kStepK = 64;  // elements of K in a stage: 128 bytes, the width of the swizzle
+inline constexpr int kStepK = 64;                       // elements of K in a stage: 128 bytes, the width of the swizzle
 inline constexpr int kTileSlots = 4;
 
 // One tile on its way from the scheduler to the copies and to the warpgroups that multiply it.
@@ -25,7 +25,7 @@ struct TileNotice {
 
 // `gathered`: the right operand's rows come through a list, fetched by four more warps. That takes longest for each row, so
 // both warpgroups multiply the same rows then, each with 128 rows of the left operand.
-template <int max_right, bool right_outer, int stages, int staging_bytes, bool only_plain, bool gathered>
+template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered>
 struct HopperShared {
   static constexpr int kStages = stages, kMaxRight = max_right;
   static constexpr bool kGathered = gathered;
@@ -35,11 +35,11 @@ struct HopperShared {
   static constexpr int kLeftBytes = kLeftTile * kStepK * 2;
   static constexpr int kRightBytes = right_outer ? (max_right + 63) / 64 * kBlock : max_right * kStepK * 2;
   static constexpr int kStaging = staging_bytes;
-  static constexpr bool kOnlyPlain = only_plain;  // kinds of results, as WgmmaKernel says
+  static constexpr bool kOneStaging = one_staging;  // the warpgroups take turns with it
 
   char left[stages][kLeftBytes];
   char right[stages][kRightBytes];
-  alignas(16) char staging[kConsumers][staging_bytes > 0 ? staging_bytes : 16];
+  alignas(16) char staging[one_staging ? 1 : kConsumers][staging_bytes];
   TileNotice notices[kTileSlots];
   std::uint64_t claims[kTileSlots];  // numbers of pairs, sent by the first block of the cluster
   // Barriers: full and empty come in pairs, one for who fills and one for who has read.

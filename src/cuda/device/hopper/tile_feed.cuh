@@ -74,8 +74,8 @@ __device__ __forceinline__ void place_tile(int group, std::int64_t index, int bl
   }
 }
 
-// The scheduler. The first block of the cluster takes the numbers and sends each to both blocks, one ahead: the counter's answer
-// is on its way while the tile before is described.
+// The scheduler. The first block of the cluster takes the numbers and sends each to both blocks, one ahead: the counter's
+// answer is on its way while the tile before is described.
 template <bool turned, typename Shared>
 __device__ __forceinline__ void schedule_tiles(const GemmCall& call, Shared& shared) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -116,7 +116,8 @@ __device__ __forceinline__ void schedule_tiles(const GemmCall& call, Shared& sha
         copy_descriptor(cursor.moved() || before == nullptr ? call.groups[cursor.group()] : before->tiles[0].desc,
                         notice.tiles[i].desc);
       __syncwarp();
-      if (lane == 0) place_tile<Shared, turned>(cursor.group(), number - cursor.begin(), static_cast<int>(block), first_step, notice);
+      if (lane == 0)
+        place_tile<Shared, turned>(cursor.group(), number - cursor.begin(), static_cast<int>(block), first_step, notice);
       first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK;
       before = &notice;
     } else if (lane == 0) {
@@ -136,8 +137,8 @@ __device__ __forceinline__ void schedule_tiles(const GemmCall& call, Shared& sha
   }
 }
 
-// A warp that puts the copies of one operand under way. All lanes go through it together, so that addresses and coordinates lie in
-// uniform registers, as the copy instruction wants them; one lane issues. A derived class says what a step copies.
+// A warp that puts the copies of one operand under way. All lanes go through it together, so that addresses and coordinates lie
+// in uniform registers, as the copy instruction wants them; one lane issues. A derived class says what a step copies.
 template <typename Shared, typename Operand>
 __device__ __forceinline__ void feed_operand(Shared& shared, Operand operand) {
   const std::uint32_t full = ptx::shared_address(shared.stage_full), empty = ptx::shared_address(shared.stage_empty);

@@ -103,6 +103,11 @@ __device__ __forceinline__ void store_shared_16(std::uint32_t to, const std::uin
                : "memory");
 }
 
+__device__ __forceinline__ void store_global_16(void* to, const std::uint32_t (&words)[4]) {
+  asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+
 __device__ __forceinline__ void load_shared_16(float (&values)[4], std::uint32_t from) {
   asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
                : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])

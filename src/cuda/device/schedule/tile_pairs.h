@@ -1,9 +1,10 @@
 // Which tiles the two blocks of a cluster work on at one time. Plain arithmetic, the same on host (tests), in the kernel that
 // builds the table, and in the products.
 //
-// wgmma's left operand has 128 or 256 rows a block, the right one up to `max_right`. A group's right extent is cut into equal tiles of
-// a multiple of 8; there are two of them or any even number, so that the blocks of a cluster always share a tile of the left
-// operand and take neighbouring tiles of the right one. When one tile is enough, they take neighbouring left tiles instead.
+// wgmma's left operand has 128 or 256 rows a block, the right one up to `max_right`. A group's right extent is cut into equal
+// tiles of a multiple of 8; there are two of them or any even number, so that the blocks of a cluster always share a tile of
+// the left operand and take neighbouring tiles of the right one. When one tile is enough, they take neighbouring left tiles
+// instead.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,10 @@ struct TilePairs {
   int width;  // columns of a right tile
 
   constexpr GGM_HD TilePairs(std::int64_t left, std::int64_t right, int left_rows, int max_right)
-      : left_tile(left_rows), left_tiles((left + left_tile - 1) / left_tile), right_tiles((right + max_right - 1) / max_right), width(0) {
+      : left_tile(left_rows),
+        left_tiles((left + left_tile - 1) / left_tile),
+        right_tiles((right + max_right - 1) / max_right),
+        width(0) {
     if (right_tiles > 1) right_tiles += right_tiles % 2;
     if (right_tiles > 0) width = static_cast<int>(((right + right_tiles - 1) / right_tiles + 7) / 8 * 8);
   }

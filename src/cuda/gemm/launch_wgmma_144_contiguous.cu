@@ -1,8 +1,0 @@
-// Products over rows, tiles of up to 144 rows, weights with K inside.
-#include "cuda/gemm/wgmma_instance.cuh"
-
-namespace ggm::cuda {
-
-const void* wgmma_kernel_144_contiguous(Type type) { return wgmma_instance<0, false, false>(type); }
-
-}  // namespace ggm::cuda
