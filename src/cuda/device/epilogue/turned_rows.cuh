@@ -29,6 +29,8 @@ class TurnedRows {
     if (view_.call.epilogue.dots != nullptr) store_dots();
     if (is_plain())
       store_plain();
+    else if (is_wide())
+      store_wide();
     else if (view_.call.epilogue.kind != EpilogueKind::none)
       store_general();
   }
@@ -45,6 +47,16 @@ class TurnedRows {
     if (e.row_weight != nullptr && e.product_type != kTypeOf<Element>) return false;
     if (d.ldd > 0x3fffffff || (view_.tile.n_left % 8 != 0 && view_.tile.n_left < kTileColumns)) return false;
     return ((reinterpret_cast<std::uint64_t>(d.d) | static_cast<std::uint64_t>(d.ldd) * 2) & 15) == 0;
+  }
+
+  // The sums as they are, in rows of D aligned to 16 bytes.
+  __device__ __forceinline__ bool is_wide() const {
+    const Epilogue& e = view_.call.epilogue;
+    const GroupDesc& d = view_.tile.desc;
+    if (e.kind != EpilogueKind::store || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
+    if (e.d_type != Type::float32 || e.product_type != Type::none || e.row_weight != nullptr) return false;
+    if (view_.tile.n_left % 4 != 0 && view_.tile.n_left < kTileColumns) return false;
+    return ((reinterpret_cast<std::uint64_t>(d.d) | static_cast<std::uint64_t>(d.ldd) * 4) & 15) == 0;
   }
 
   __device__ __forceinline__ void store_plain() const {
@@ -142,6 +154,39 @@ class TurnedRows {
     for (std::uint32_t& word : words) {
       const float2 v = unpack(word, Element{});
       word = pack(__fmul_rn(weight, v.x), __fmul_rn(weight, v.y), Element{});
+    }
+  }
+
+  // A warp stores whole rows of the tile, kBatch of them under way at once.
+  __device__ __forceinline__ void store_wide() {
+    constexpr int kBatch = 4;
+    const Epilogue& e = view_.call.epilogue;
+    const GroupDesc& d = view_.tile.desc;
+    const int warp = thread_ / 32, column = thread_ % 32 * 4;
+    float* const base = static_cast<float*>(d.d) + view_.tile.n0 + column;
+#pragma unroll 1
+    for (int part = 0; part * kRows < view_.tile.m_left; ++part) {
+      view_.row0 = part * kRows;
+      stage_rows(part);
+      const int rows = view_.rows(kRows);
+#pragma unroll 1
+      for (int first = warp * kBatch; first < rows; first += kWarps * kBatch) {
+        std::int64_t to[kBatch];
+        float4 sums[kBatch];
+#pragma unroll
+        for (int u = 0; u < kBatch; ++u) {
+          const std::int64_t r = view_.sorted_row(first + u);
+          const bool exists = first + u < rows && column < view_.tile.n_left, live = exists && view_.row_valid(r);
+          to[u] = -1;
+          if (exists && (live || !e.keep_invalid))
+            to[u] = e.d_rows != nullptr ? __ldg(e.d_rows + r) : view_.group_row(first + u);
+          sums[u] = make_float4(0, 0, 0, 0);
+          if (live) sums[u] = *reinterpret_cast<const float4*>(view_.staging + (first + u) * kStagingPitch + column);
+        }
+#pragma unroll
+        for (int u = 0; u < kBatch; ++u)
+          if (to[u] >= 0) *reinterpret_cast<float4*>(base + to[u] * d.ldd) = sums[u];
+      }
     }
   }
 
