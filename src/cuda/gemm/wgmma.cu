@@ -118,10 +118,20 @@ ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, 
   GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));
   GGM_TRY(cuda_status(cudaDeviceGetAttribute(&available, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute"));
   const int blocks = (multiprocessors < available ? multiprocessors : available) / 2 * 2;
+  // Clusters are asked for here: portable architectures, for which the kernels have no body, know no such attribute of a
+  // kernel.
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {2, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(row.gathered ? 512 : 384);
+  config.dynamicSmemBytes = kWgmmaSharedBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
   void* arguments[] = {&hopper};
-  return cuda_status(cudaLaunchKernel(find_kernel(kernel, call.type, call.b_order), dim3(static_cast<unsigned>(blocks)),
-                                      dim3(row.gathered ? 512u : 384u), arguments, kWgmmaSharedBytes, stream),
-                     row.name);
+  return cuda_status(cudaLaunchKernelExC(&config, find_kernel(kernel, call.type, call.b_order), arguments), row.name);
 }
 
 }  // namespace ggm::cuda

@@ -83,8 +83,7 @@ __device__ __forceinline__ void multiply_tiles(const GemmCall& call, Shared& sha
 }
 
 template <typename Shared, typename Element, bool turned, bool left_outer, bool right_outer>
-__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(Shared::kThreads, 1)
-    gemm_wgmma(const __grid_constant__ HopperCall call) {
+__global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_constant__ HopperCall call) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) char raw[];
   auto& shared = *reinterpret_cast<Shared*>(raw);

@@ -69,6 +69,13 @@ class WgmmaTile {
                    ptx::wgmma_operand(right, Shared::kBlock));
   }
 
+  // Rows that were gathered are ordinary writes to the tensor cores.
+  template <typename Shared>
+  static __device__ __forceinline__ void wait_full(std::uint32_t full, const RingPlace<Shared::kStages>& stage) {
+    ptx::wait(full + stage.at * 8, stage.parity);
+    if constexpr (Shared::kGathered) ptx::fence_async_proxy();
+  }
+
   template <int width, typename Shared, typename Done>
   __device__ __forceinline__ void run(std::uint32_t first_step, int k, Shared& shared, const Done& done) {
     const std::uint32_t full = ptx::shared_address(shared.stage_full);
@@ -79,8 +86,7 @@ class WgmmaTile {
     std::uint32_t last = 0;
     const int whole = k / kStepK, live = (k % kStepK + 15) / 16;
     for (int step = 0; step < whole; ++step) {
-      ptx::wait(full + stage.at * 8, stage.parity);
-      if constexpr (Shared::kGathered) ptx::fence_async_proxy();
+      wait_full<Shared>(full, stage);
       ptx::wgmma_fence();
 #pragma unroll
       for (int s = 0; s < kStepK / 16; ++s) add_16<width>(shared, stage.at, s);
@@ -92,12 +98,13 @@ class WgmmaTile {
     }
     // Steps of 16 that lie behind K are left out, not multiplied as zeros: adding +0 could turn a -0 into +0.
     if (live > 0) {
-      ptx::wait(full + stage.at * 8, stage.parity);
-      if constexpr (Shared::kGathered) ptx::fence_async_proxy();
-      ptx::wgmma_fence();
+      wait_full<Shared>(full, stage);
 #pragma unroll 1
-      for (int s = 0; s < live; ++s) add_16<width>(shared, stage.at, s);
-      ptx::wgmma_commit();
+      for (int s = 0; s < live; ++s) {
+        ptx::wgmma_fence();
+        add_16<width>(shared, stage.at, s);
+        ptx::wgmma_commit();
+      }
       ptx::wgmma_wait<1>();
       if (whole > 0 && lane < 2) ptx::arrive_remote(empty + last * 8);
       last = stage.at;
