@@ -136,8 +136,8 @@ def counts(tests):
 def tests_stage(build, jobs):
     # Tests that take gigabytes run two at a time, the others share the GPU by many processes.
     environment = {"GGM_REQUIRE_GPU": "1"}
-    tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-j", str(jobs)], environment, 240)
-    tests += run_ctest(build, ["-L", "large", "-j", "2"], environment, 240)
+    tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-j", str(jobs)], environment, 330)
+    tests += run_ctest(build, ["-L", "large", "-j", "2"], environment, 330)
     return {**counts(tests), "tests": tests}
 
 

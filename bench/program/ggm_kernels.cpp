@@ -5,10 +5,7 @@
 
 #include "contender.h"
 #include "plan/kernel_table.h"
-#if __has_include("plan/wgmma_table.h")
 #include "plan/wgmma_table.h"
-#define GGM_BENCH_WGMMA
-#endif
 
 namespace ggm_bench {
 
@@ -57,9 +54,7 @@ void require_variable(const Context& context) {
 std::vector<std::string> kernel_names() {
   std::vector<std::string> names;
   for (const auto& row : ggm::kGemmKernels) names.push_back(row.name);
-#ifdef GGM_BENCH_WGMMA
   for (const auto& row : ggm::kWgmmaKernels) names.push_back(row.name);
-#endif
   return names;
 }
 

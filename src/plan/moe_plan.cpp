@@ -40,28 +40,24 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
   return regions;
 }
 
-// Elements that a row of a sorted copy is padded to: 16 bytes, so that every row is aligned for the fast loaders.
-constexpr std::int64_t kSortedRowMultiple = 8;
-
 // A copy of rows in sorted order: in the bytes of the products, which are done with by then, where they suffice.
-Region book_sorted(const MoeProblem& problem, std::int64_t ld, Type type, const Region& products, Ledger* ledger) {
-  const Checked elements = Checked(problem.routing.max_rows) * Checked(ld);
+Region book_sorted(const MoeProblem& problem, std::int64_t features, Type type, const Region& products, Ledger* ledger) {
+  const Checked elements = Checked(problem.routing.max_rows) * Checked(features);
   const Checked bytes = elements * Checked(bytes_of(type));
   if (!bytes.overflow && bytes.value <= products.bytes) return {products.offset, bytes.value};
   return ledger->book(elements, bytes_of(type));
 }
 
-std::int64_t sorted_ld(std::int64_t features) { return ceil_div(features, kSortedRowMultiple) * kSortedRowMultiple; }
-
-// Whether the weight gradient may run on a wgmma kernel, whose copy engine wants both operands in sorted rows, all of them with
-// an assignment. Copies are made where the caller's rows lie by tokens; not with the ordered combine, whose callers want no
-// tensor of a row for each assignment. Sorted rows of the caller's own have no unused ones inside a group when the library made
-// the routing; they cannot be scaled in place.
+// Whether the weight gradient may run on a wgmma kernel, whose copy engine wants both operands in sorted rows of whole 16
+// bytes, all of them with an assignment. Copies are made where the caller's rows lie by tokens; not with the ordered combine,
+// whose callers want no tensor of a row for each assignment. Sorted rows of the caller's own have no unused ones inside a group
+// when the library made the routing; they cannot be scaled in place.
 bool sorts_for_gradient(const MoeProblem& problem) {
   const bool routed = problem.routing.id_type != IndexType::none;
   const bool x = !problem.input_grouped || routed;
   const bool dy = !problem.output_grouped || (routed && problem.routing_weight_type == Type::none);
-  return x && dy && problem.combine != GGM_COMBINE_ORDERED;
+  const bool aligned = problem.in_features % 8 == 0 && problem.out_features % 8 == 0;
+  return x && dy && aligned && problem.combine != GGM_COMBINE_ORDERED;
 }
 
 // Whether the rows of dy are scaled in a pass of their own before the weight gradient: that costs less than scaling them again
@@ -140,12 +136,10 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
     plan->d_weight_table = book_groups(problem.routing.experts, device, &ledger);
     const bool sorts = plan->d_weight_kernels.wgmma >= 0;
     if (scales_dy_before(problem, device) || (sorts && !problem.output_grouped)) {
-      plan->scaled_dy_ld = sorted_ld(problem.out_features);
-      plan->scaled_dy = book_sorted(problem, plan->scaled_dy_ld, problem.dy_type, sorts ? Region{} : plan->products, &ledger);
+      plan->scaled_dy = book_sorted(problem, problem.out_features, problem.dy_type, sorts ? Region{} : plan->products, &ledger);
     }
     if (sorts && !problem.input_grouped) {
-      plan->sorted_x_ld = sorted_ld(problem.in_features);
-      plan->sorted_x = book_sorted(problem, plan->sorted_x_ld, problem.x_type, plan->products, &ledger);
+      plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, plan->products, &ledger);
     }
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);

@@ -97,13 +97,11 @@ struct MoeBackwardPlan {
   Region sums;      // accumulator type [tokens, in_features]: ordered, when dx_type is not the accumulator type
   Region turns;
   Region dots;  // accumulator type [max_rows, ceil(in_features / kDotColumns)]: partial sums of d_routing_weights
-  // [max_rows, scaled_dy_ld] of dy_type: rows of dy times their routing weights, for d_weight; whole chunks of 16 bytes a row.
-  // May share the bytes of `products`, which are done with by then. Empty: the product scales the rows itself.
+  // [max_rows, out_features] of dy_type: rows of dy times their routing weights, for d_weight. May share the bytes of
+  // `products`, which are done with by then. Empty: the product scales the rows itself.
   Region scaled_dy;
-  std::int64_t scaled_dy_ld = 0;
-  // [max_rows, sorted_x_ld] of x_type: rows of x in sorted order, for a kernel that cannot gather rows of K. Likewise.
+  // [max_rows, in_features] of x_type: rows of x in sorted order, for a kernel that cannot gather rows of K. Likewise.
   Region sorted_x;
-  std::int64_t sorted_x_ld = 0;
   Region host_scratch;
   int multiprocessors = 0;
 };

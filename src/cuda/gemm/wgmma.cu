@@ -76,6 +76,7 @@ const char* MapSource::obstacle() const {
   if (ld_bytes % 16 != 0 || (by_group && group_bytes % 16 != 0)) return "a stride is no multiple of 16 bytes";
   if (by_group && group_bytes <= 0) return "groups share a matrix";
   if (inner < 1 || rows < 1 || groups < 1) return "the tensor is empty";
+  if (inner % 8 != 0) return "a row is no multiple of 16 bytes";
   if (ld_bytes <= 0 || ld_bytes >= std::int64_t{1} << 31 || rows >= kRaggedRows) return "the tensor is too large";
   if (by_group && group_bytes >= std::int64_t{1} << 40) return "the tensor is too large";
   return nullptr;

@@ -122,11 +122,11 @@ ggm_status_t run_d_weight(const Backward& b) {
   const bool scaled_before = b.plan.scaled_dy.bytes > 0;
   RowOperand dy = b.dy, x = b.x;
   if (scaled_before) {
-    dy = {b.plan.scaled_dy.at<void>(b.workspace), b.plan.scaled_dy_ld, problem.dy_type, true};
+    dy = {b.plan.scaled_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true};
     GGM_TRY(sort_rows(b, b.dy, problem.out_features, b.rows.row_weight, dy));
   }
   if (b.plan.sorted_x.bytes > 0) {
-    x = {b.plan.sorted_x.at<void>(b.workspace), b.plan.sorted_x_ld, problem.x_type, true};
+    x = {b.plan.sorted_x.at<void>(b.workspace), problem.in_features, problem.x_type, true};
     GGM_TRY(sort_rows(b, b.x, problem.in_features, nullptr, x));
   }
   const RowOperand& first = dy_first ? dy : x;

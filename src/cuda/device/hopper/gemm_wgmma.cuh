@@ -37,6 +37,7 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
       ptx::init_barrier(ptx::shared_address(shared.claim_full + i), 1);
       ptx::init_barrier(ptx::shared_address(shared.claim_empty + i), 2);  // the schedulers of both blocks
     }
+    for (int i = 0; i < kConsumers; ++i) ptx::init_barrier(ptx::shared_address(shared.staging_turn + i), 1);
     ptx::fence_barrier_init();
   }
   ptx::cluster_sync();
@@ -49,7 +50,6 @@ __device__ __forceinline__ void multiply_tiles(const GemmCall& call, Shared& sha
   constexpr bool kTurns = !Shared::kGathered;
   constexpr int kBoth = kConsumers * kWarpgroup;
   if (kTurns && group == 1) ptx::named_arrive(kOrderBarrier, kBoth);
-  if (Shared::kOneStaging && group == 1) ptx::named_arrive(kResultBarrier, kBoth);
   for (std::uint32_t n = kTurns ? group : 0;; n += kTurns ? kConsumers : 1) {
     const RingPlace<kTileSlots> place(n);
     ptx::wait(ptx::shared_address(shared.notice_full) + place.at * 8, place.parity);
@@ -63,7 +63,9 @@ __device__ __forceinline__ void multiply_tiles(const GemmCall& call, Shared& sha
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
     const Tile& tile = notice.tiles[kTurns ? 0 : group];
-    if constexpr (Shared::kOneStaging) ptx::named_sync(kResultBarrier + group, kBoth);
+    // The first warpgroup's turn comes after the second one's last tile, the second one's after the first one's of this round.
+    if constexpr (Shared::kOneStaging)
+      ptx::wait(ptx::shared_address(shared.staging_turn + group), (n / kConsumers & 1) ^ (group == 0));
     // A tile behind the group's end, which evens out a pair, has no results; the ordered combine has no turns for it either.
     if (tile.m_left <= 0 || tile.n_left <= 0) {
     } else if constexpr (turned)
@@ -76,9 +78,11 @@ __device__ __forceinline__ void multiply_tiles(const GemmCall& call, Shared& sha
       DirectRows<Element, Sums>(call, tile, sums).run();
     else
       GeneralRows<Sums>(call, tile, sums).run();
-    if constexpr (Shared::kOneStaging) ptx::named_arrive(kResultBarrier + 1 - group, kBoth);
-    ptx::named_sync(kGroupBarrier + group, kWarpgroup);  // all have read the notice
-    if (threadIdx.x % kWarpgroup == 0) ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
+    ptx::named_sync(kGroupBarrier + group, kWarpgroup);  // all have read the notice, and the staging
+    if (threadIdx.x % kWarpgroup == 0) {
+      if constexpr (Shared::kOneStaging) ptx::arrive(ptx::shared_address(shared.staging_turn + 1 - group));
+      ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
+    }
   }
 }
 

@@ -46,6 +46,7 @@ struct HopperShared {
   std::uint64_t stage_full[stages], stage_empty[stages];
   std::uint64_t notice_full[kTileSlots], notice_empty[kTileSlots];
   std::uint64_t claim_full[kTileSlots], claim_empty[kTileSlots];
+  std::uint64_t staging_turn[kConsumers];  // with one staging: the other warpgroup is done with it
 };
 
 // Place and parity of a ring's n-th use.

@@ -8,9 +8,8 @@
 
 namespace ggm::cuda {
 
-inline constexpr int kOrderBarrier = 1;   // and 2: the warpgroups take turns with their main loops
-inline constexpr int kGroupBarrier = 3;   // and 4: the threads of one warpgroup
-inline constexpr int kResultBarrier = 5;  // and 6: the warpgroups take turns with the staging
+inline constexpr int kOrderBarrier = 1;  // and 2: the warpgroups take turns with their main loops
+inline constexpr int kGroupBarrier = 3;  // and 4: the threads of one warpgroup
 
 template <typename Element, int max_right, bool left_outer, bool right_outer>
 class WgmmaTile {

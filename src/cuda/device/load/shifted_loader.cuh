@@ -92,8 +92,8 @@ class ShiftedLoader {
       const std::int64_t left = end + distance - std::int64_t{column_} * 2;
       const int bytes =
           (rows_ & kLive << 4 * i) != 0 ? static_cast<int>(min(max(left, std::int64_t{0}), std::int64_t{kChunkBytes})) : 0;
-      if (column_ == 0 && distance != 0)
-        copy_part(to, block(i), static_cast<int>(distance), bytes);
+      if ((column_ == 0 && distance != 0) || (bytes > 0 && bytes < kChunkBytes))
+        copy_part(to, block(i), column_ == 0 ? static_cast<int>(distance) : 0, bytes);
       else
         copy_aligned(to, block(i), bytes, somewhere_);
     }
