@@ -94,8 +94,10 @@ ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int m
   if (forced.portable >= 0) return GGM_STATUS_SUCCESS;
   for (int i = 0; i < kWgmmaKernelCount; ++i) {
     const WgmmaKernel& row = kWgmmaKernels[i];
-    if (row.turned == shape.variable_k || row.gathered != shape.gathered) continue;
-    if (forced.wgmma < 0 || forced.wgmma == i) *kernel = i;
+    const bool takes_rows = row.gathered ? shape.gathered : !shape.gathered || shape.may_sort;
+    if (row.turned == shape.variable_k || !takes_rows) continue;
+    // Rows in order come first in the table, and are faster even with the copy.
+    if (*kernel < 0 && (forced.wgmma < 0 || forced.wgmma == i)) *kernel = i;
   }
   if (forced.wgmma >= 0 && *kernel < 0)
     return fail(GGM_STATUS_UNSUPPORTED, "GGM_KERNELS = %s does not serve this product", kWgmmaKernels[forced.wgmma].name);

@@ -17,6 +17,7 @@ struct ProductShape {
   // What the wgmma kernels ask besides.
   bool variable_k = false;  // K runs over the rows
   bool gathered = false;    // rows of A come through a list
+  bool may_sort = false;    // or may be copied into sorted order before
   bool portable = false;    // no wgmma kernel serves it
 };
 

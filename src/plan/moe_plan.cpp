@@ -2,6 +2,7 @@
 #include "base/status.h"
 #include "plan/book.h"
 #include "plan/choose.h"
+#include "plan/wgmma_table.h"
 
 namespace ggm {
 namespace {
@@ -10,16 +11,28 @@ namespace {
 // would not be monotone in it.
 bool resolve_ordered(const MoeProblem& problem, bool by_tokens) { return by_tokens && problem.combine == GGM_COMBINE_ORDERED; }
 
-// The product over the rows of an operand that lies by tokens (gathered) or in sorted rows.
-ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped) {
+// Assignments from which rows by tokens are copied into sorted order before a product of wgmma kernels: the copy takes less
+// than the product loses by gathering (docs/kernels.md). Not with the ordered combine, whose callers want no tensor of a row
+// for each assignment.
+constexpr std::int64_t kSortedRows = 4096;
+bool may_sort(const MoeProblem& problem, std::int64_t features) {
+  return problem.routing.max_rows >= kSortedRows && features % 8 == 0 && problem.combine != GGM_COMBINE_ORDERED;
+}
+
+// The product over the rows of an operand [., features] that lies by tokens (gathered) or in sorted rows.
+ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped, std::int64_t features) {
   ProductShape shape{};
   shape.type = problem.x_type;
   shape.groups = problem.routing.experts;
   shape.rows = shape.max_rows = problem.routing.max_rows;
   shape.ordered = ordered;
   shape.gathered = !grouped;
+  shape.may_sort = may_sort(problem, features);
   return shape;
 }
+
+// Whether the kernel that was chosen for rows by tokens wants them in sorted order.
+bool takes_sorted(const ProductKernels& kernels) { return kernels.wgmma >= 0 && !kWgmmaKernels[kernels.wgmma].gathered; }
 
 struct CombineRegions {
   Region products, sums, turns;
@@ -40,11 +53,11 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
   return regions;
 }
 
-// A copy of rows in sorted order: in the bytes of the products, which are done with by then, where they suffice.
-Region book_sorted(const MoeProblem& problem, std::int64_t features, Type type, const Region& products, Ledger* ledger) {
+// A copy of rows in sorted order: in the bytes of a region that is done with by then, where they suffice.
+Region book_sorted(const MoeProblem& problem, std::int64_t features, Type type, const Region& done, Ledger* ledger) {
   const Checked elements = Checked(problem.routing.max_rows) * Checked(features);
   const Checked bytes = elements * Checked(bytes_of(type));
-  if (!bytes.overflow && bytes.value <= products.bytes) return {products.offset, bytes.value};
+  if (!bytes.overflow && bytes.value <= done.bytes) return {done.offset, bytes.value};
   return ledger->book(elements, bytes_of(type));
 }
 
@@ -79,11 +92,13 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   plan->ordered = resolve_ordered(problem, by_tokens);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   if (cuda)
-    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.input_grouped), device, plan->multiprocessors,
-                           &plan->kernels));
+    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.input_grouped, problem.in_features), device,
+                           plan->multiprocessors, &plan->kernels));
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   plan->table = book_groups(problem.routing.experts, device, &ledger);
+  if (!problem.input_grouped && takes_sorted(plan->kernels))
+    plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, Region{}, &ledger);
   if (by_tokens) {
     const CombineRegions combine = book_combine(problem, plan->ordered, problem.out_features, problem.forward_product_type,
                                                 problem.y_type, device, &ledger);
@@ -107,9 +122,11 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   if (dx || dw) {
     if (cuda)
-      GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.output_grouped), device, plan->multiprocessors,
-                             &plan->dx_kernels));
+      GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.output_grouped, problem.out_features), device,
+                             plan->multiprocessors, &plan->dx_kernels));
     plan->dx_table = book_groups(problem.routing.experts, device, &ledger);
+    if (!problem.output_grouped && takes_sorted(plan->dx_kernels))
+      plan->sorted_dy = book_sorted(problem, problem.out_features, problem.dy_type, Region{}, &ledger);
   }
   if (by_tokens) {
     const CombineRegions combine = book_combine(problem, plan->ordered, problem.in_features, problem.backward_product_type,
@@ -136,7 +153,8 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
     plan->d_weight_table = book_groups(problem.routing.experts, device, &ledger);
     const bool sorts = plan->d_weight_kernels.wgmma >= 0;
     if (scales_dy_before(problem, device) || (sorts && !problem.output_grouped)) {
-      plan->scaled_dy = book_sorted(problem, problem.out_features, problem.dy_type, sorts ? Region{} : plan->products, &ledger);
+      const Region& done = plan->sorted_dy.bytes > 0 ? plan->sorted_dy : sorts ? Region{} : plan->products;
+      plan->scaled_dy = book_sorted(problem, problem.out_features, problem.dy_type, done, &ledger);
     }
     if (sorts && !problem.input_grouped) {
       plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, plan->products, &ledger);

@@ -78,6 +78,7 @@ struct MoeForwardPlan {
   RowArrays rows;
   RouteScratch scratch;
   GroupTable table;
+  Region sorted_x;  // [max_rows, in_features] of x_type: rows of x in sorted order. Empty: the product gathers them
   Region products;  // [max_rows, out_features] of forward_product_type: two-step with output by tokens
   Region sums;      // accumulator type [tokens, out_features]: ordered, when y_type is not the accumulator type
   Region turns;     // uint16 [tokens, ceil(out_features / kTurnColumns)]: ordered (CUDA)
@@ -96,9 +97,10 @@ struct MoeBackwardPlan {
   Region products;  // [max_rows, in_features] of backward_product_type: two-step dx by tokens
   Region sums;      // accumulator type [tokens, in_features]: ordered, when dx_type is not the accumulator type
   Region turns;
-  Region dots;  // accumulator type [max_rows, ceil(in_features / kDotColumns)]: partial sums of d_routing_weights
+  Region dots;       // accumulator type [max_rows, ceil(in_features / kDotColumns)]: partial sums of d_routing_weights
+  Region sorted_dy;  // [max_rows, out_features] of dy_type: rows of dy in sorted order. Empty: the product dy @ W gathers them
   // [max_rows, out_features] of dy_type: rows of dy times their routing weights, for d_weight. May share the bytes of
-  // `products`, which are done with by then. Empty: the product scales the rows itself.
+  // `products` or `sorted_dy`, which are done with by then. Empty: the product scales the rows itself.
   Region scaled_dy;
   // [max_rows, in_features] of x_type: rows of x in sorted order, for a kernel that cannot gather rows of K. Likewise.
   Region sorted_x;

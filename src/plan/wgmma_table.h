@@ -20,8 +20,8 @@ struct WgmmaKernel {
 
 inline constexpr WgmmaKernel kWgmmaKernels[] = {
     {"wgmma_144x128", true, false, 144, 6, 18432, true},
-    {"wgmma_144x256_gather", true, true, 144, 4, 9216, false},
-    {"wgmma_128x192_k", false, false, 192, 5, 8192, false},
+    {"wgmma_144x256_gather", true, true, 144, 4, 12288, false},
+    {"wgmma_128x192_k", false, false, 192, 5, 12288, false},
 };
 inline constexpr int kWgmmaKernelCount = sizeof(kWgmmaKernels) / sizeof(kWgmmaKernels[0]);
 inline constexpr int kWgmmaSharedBytes = 227 * 1024;  // that a block may take on capability 9.0

@@ -9,8 +9,8 @@
 //   A inner_contiguous:  A(i,kk) = a[row_a(i) * lda + kk]       row_a(i)  = a_rows ? a_rows[first_row + i]  : i
 //   A inner_strided:     A(i,kk) = a[row_a(kk) * lda + i]       row_a(kk) = a_rows ? a_rows[first_row + kk] : kk
 // and the same for B with j, b_rows, ldb. A row whose index is negative reads as zeros; without a_rows (b_rows) so does a row r
-// for which row_valid[r] is negative (r = first_row + i, or first_row + kk for the strided form). Memory of such rows is never
-// touched. A list that is given must be negative wherever row_valid is.
+// for which row_valid[r] is negative (r = first_row + i, or first_row + kk for the strided form). Portable kernels never
+// touch memory of such rows. A list that is given must be negative wherever row_valid is.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +44,12 @@ struct Epilogue {
   Type product_type = Type::none;
   const void* row_weight = nullptr;  // accumulator type, [rows]
 
-  // store: rows with row_valid[r] < 0 are stored as +0 (or left alone when keep_invalid).
+  // store: rows with row_valid[r] < 0 are stored as +0 (or left alone when keep_invalid). With drop_invalid nobody reads them,
+  // and anything may be stored.
   Type c_type = Type::none, d_type = Type::none;
   const std::int32_t* d_rows = nullptr;  // memory row of D for each sorted row; negative: not stored
   bool keep_invalid = false;
+  bool drop_invalid = false;
 
   // ordered: sums [tokens, sums_ld] in the accumulator type; a token's turn t has come in column tile c when
   // turns[token * turn_tiles + c] == t. Turn 0 stores (or adds to the old value, read from add_to when set); later turns add.

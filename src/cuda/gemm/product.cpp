@@ -10,6 +10,7 @@ namespace {
 MapSource map_source(const GroupBuild& build, const GroupOperand& operand, std::int64_t inner, std::int64_t rows, Type type) {
   MapSource source;
   source.base = operand.base;
+  source.type = type;
   source.inner = inner;
   source.rows = rows;
   source.ld_bytes = operand.ld * bytes_of(type);
@@ -31,6 +32,13 @@ MapSource map_b(const GroupBuild& build, const GemmCall& call) {
   return map_source(build, build.b, k_inside ? build.k : build.n, rows, call.type);
 }
 
+// Groups of the rows that K runs over have a matrix of results each.
+MapSource map_d(const GroupBuild& build, const GemmCall& call) {
+  MapSource source = map_source(build, build.d, build.n, build.rows_are_k ? build.m : build.rows, call.epilogue.d_type);
+  source.ends_with_group = false;
+  return source;
+}
+
 void use_table(const TablePointers& table, std::int64_t groups, GemmCall* call) {
   call->groups = table.groups;
   call->tile_offsets = table.tile_offsets;
@@ -49,7 +57,7 @@ ggm_status_t run_product(const ProductKernels& kernels, const GroupBuild& build,
     return launch_gemm(kernels.portable, call, launch.multiprocessors, launch.stream);
   }
   GGM_TRY(build_groups(build, kWgmmaKernels[kernels.wgmma], table, launch));
-  return launch_wgmma(kernels.wgmma, call, a, b, launch.multiprocessors, launch.stream);
+  return launch_wgmma(kernels.wgmma, call, a, b, map_d(build, call), launch.multiprocessors, launch.stream);
 }
 
 ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call,

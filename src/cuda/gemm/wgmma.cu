@@ -25,6 +25,8 @@ ggm_status_t find_encoder() {
   return GGM_STATUS_SUCCESS;
 }
 
+constexpr int kBodyRegisters = 100;  // a kernel with a body has 128 or 168
+
 const void* find_kernel(int kernel, Type type, Order b_order) {
   const bool contiguous = b_order == Order::inner_contiguous;
   const WgmmaKernel& row = kWgmmaKernels[kernel];
@@ -33,8 +35,16 @@ const void* find_kernel(int kernel, Type type, Order b_order) {
   return contiguous ? wgmma_kernel_rows_contiguous(type) : wgmma_kernel_rows_strided(type);
 }
 
+CUtensorMapDataType map_type(Type type) {
+  switch (type) {
+    case Type::bfloat16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case Type::float16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  }
+}
+
 // A map of boxes of `box_rows` rows of 128 bytes.
-ggm_status_t encode(const MapSource& source, Type type, int box_rows, CUtensorMap* map) {
+ggm_status_t encode(const MapSource& source, int box_rows, CUtensorMap* map) {
   const auto ld = static_cast<cuuint64_t>(source.ld_bytes);
   const auto rows = static_cast<cuuint64_t>(source.rows);
   cuuint64_t extents[4] = {static_cast<cuuint64_t>(source.inner), rows, static_cast<cuuint64_t>(source.groups), 1};
@@ -46,12 +56,11 @@ ggm_status_t encode(const MapSource& source, Type type, int box_rows, CUtensorMa
     strides[1] = ld;
     strides[2] = (cuuint64_t{1} << 34) - ld;
   }
-  const cuuint32_t box[4] = {64, static_cast<cuuint32_t>(box_rows), 1, 1};
+  const cuuint32_t box[4] = {static_cast<cuuint32_t>(128 / bytes_of(source.type)), static_cast<cuuint32_t>(box_rows), 1, 1};
   const cuuint32_t steps[4] = {1, 1, 1, 1};
-  const CUresult result =
-      encode_tiled.load()(map, type == Type::bfloat16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4,
-                          const_cast<void*>(source.base), extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = encode_tiled.load()(map, map_type(source.type), 4, const_cast<void*>(source.base), extents, strides,
+                                              box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     return fail(GGM_STATUS_CUDA_ERROR, "cuTensorMapEncodeTiled: error %d (base %p, %lld x %lld, rows of %lld bytes)",
                 static_cast<int>(result), source.base, static_cast<long long>(source.rows),
@@ -60,13 +69,40 @@ ggm_status_t encode(const MapSource& source, Type type, int box_rows, CUtensorMa
 }
 
 // `by_width`: the operand's tiles have any multiple of 8 rows, and K inside.
-ggm_status_t make_map(const MapSource& source, Type type, bool by_width, OperandMap* map) {
+ggm_status_t make_map(const MapSource& source, bool by_width, OperandMap* map) {
   map->by_group = source.by_group;
   map->from_first_row = source.divided;
   map->ends_with_group = source.ends_with_group;
-  if (!by_width) return encode(source, type, 64, &map->boxes[0]);
-  for (int box = 0; box < kRightBoxes; ++box) GGM_TRY(encode(source, type, 8 << box, &map->boxes[box]));
+  if (!by_width) return encode(source, 64, &map->boxes[0]);
+  for (int box = 0; box < kRightBoxes; ++box) GGM_TRY(encode(source, 8 << box, &map->boxes[box]));
   return GGM_STATUS_SUCCESS;
+}
+
+// Whether 16-byte pieces of 16-bit rows lie at multiples of 16 bytes.
+bool can_gather(const void* base, std::int64_t ld) {
+  return reinterpret_cast<std::uintptr_t>(base) % 16 == 0 && ld % 8 == 0 && ld > 0 && ld < std::int64_t{1} << 30;
+}
+
+// Results that need no more than a rounding, into rows of D that lie as those of the group do.
+bool fits_result_map(const GemmCall& call, const MapSource& d) {
+  const Epilogue& e = call.epilogue;
+  if (e.kind != EpilogueKind::store || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
+  if (e.row_weight != nullptr || e.d_rows != nullptr) return false;
+  const bool rows_may_be_invalid = call.row_valid != nullptr && call.a_order == Order::inner_contiguous;
+  if (rows_may_be_invalid && !e.drop_invalid) return false;
+  if (e.d_type == Type::float32 ? e.product_type != Type::none && e.product_type != Type::float32
+                                : e.d_type != call.type || (e.product_type != Type::none && e.product_type != call.type))
+    return false;
+  return d.obstacle() == nullptr;
+}
+
+ggm_status_t make_result_map(const GemmCall& call, const MapSource& d, ResultMap* map) {
+  if (!fits_result_map(call, d)) return GGM_STATUS_SUCCESS;
+  map->used = true;
+  map->wide = d.type == Type::float32;
+  map->by_group = d.by_group;
+  map->from_first_row = d.divided;
+  return encode(d, 8, &map->box);
 }
 
 }  // namespace
@@ -76,7 +112,7 @@ const char* MapSource::obstacle() const {
   if (ld_bytes % 16 != 0 || (by_group && group_bytes % 16 != 0)) return "a stride is no multiple of 16 bytes";
   if (by_group && group_bytes <= 0) return "groups share a matrix";
   if (inner < 1 || rows < 1 || groups < 1) return "the tensor is empty";
-  if (inner % 8 != 0) return "a row is no multiple of 16 bytes";
+  if (inner * bytes_of(type) % 16 != 0) return "a row is no multiple of 16 bytes";
   if (ld_bytes <= 0 || ld_bytes >= std::int64_t{1} << 31 || rows >= kRaggedRows) return "the tensor is too large";
   if (by_group && group_bytes >= std::int64_t{1} << 40) return "the tensor is too large";
   return nullptr;
@@ -96,8 +132,8 @@ ggm_status_t load_wgmma_kernels(bool* usable) {
         const void* function = find_kernel(kernel, type, order);
         cudaFuncAttributes attributes;
         GGM_TRY(cuda_status(cudaFuncGetAttributes(&attributes, function), kWgmmaKernels[kernel].name));
-        // Code that the driver made of another architecture's PTX has no body.
-        if (attributes.ptxVersion < 90) return GGM_STATUS_SUCCESS;
+        // Code for anything but 9.0a has no body, and no use for registers.
+        if (attributes.numRegs < kBodyRegisters) return GGM_STATUS_SUCCESS;
         GGM_TRY(cuda_status(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, kWgmmaSharedBytes),
                             kWgmmaKernels[kernel].name));
       }
@@ -106,14 +142,16 @@ ggm_status_t load_wgmma_kernels(bool* usable) {
   return GGM_STATUS_SUCCESS;
 }
 
-ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, int multiprocessors,
-                          ggm_stream_t stream) {
+ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, const MapSource& d,
+                          int multiprocessors, ggm_stream_t stream) {
   if (call.group_count == 0) return GGM_STATUS_SUCCESS;
   const WgmmaKernel& row = kWgmmaKernels[kernel];
   HopperCall hopper;
   hopper.gemm = call;
-  GGM_TRY(make_map(row.turned ? b : a, call.type, false, &hopper.left_map));
-  if (!row.gathered) GGM_TRY(make_map(row.turned ? a : b, call.type, row.turned, &hopper.right_map));
+  GGM_TRY(make_map(row.turned ? b : a, false, &hopper.left_map));
+  if (!row.gathered) GGM_TRY(make_map(row.turned ? a : b, row.turned, &hopper.right_map));
+  GGM_TRY(make_result_map(call, d, &hopper.result));
+  hopper.dots_by_stages = call.epilogue.dots != nullptr && can_gather(call.epilogue.dot_x, call.epilogue.dot_x_ld);
 
   int device = 0, available = 0;
   GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));

@@ -9,6 +9,7 @@ namespace ggm::cuda {
 // An operand as a tensor of rows, the direction that is contiguous in memory inside.
 struct MapSource {
   const void* base = nullptr;
+  Type type = Type::none;
   std::int64_t inner = 0, rows = 0;  // elements of a row, and rows of a matrix
   std::int64_t ld_bytes = 0;
   std::int64_t groups = 1, group_bytes = 0;  // with by_group: a matrix for each
@@ -25,8 +26,9 @@ struct MapSource {
 ggm_status_t load_wgmma_kernels(bool* usable);
 
 // Puts kWgmmaKernels[kernel] on the stream, on at most `multiprocessors` of them, which must be 2 or more. The table of `call`
-// must count pairs of tiles (TileGrid). Neither source has an obstacle; that of rows which come through a list is not mapped.
-ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, int multiprocessors,
-                          ggm_stream_t stream);
+// must count pairs of tiles (TileGrid). Neither a nor b has an obstacle; rows which come through a list are not mapped. Where d
+// has one, or results need more than a rounding, threads store them.
+ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, const MapSource& d,
+                          int multiprocessors, ggm_stream_t stream);
 
 }  // namespace ggm::cuda

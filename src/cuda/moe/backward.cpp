@@ -68,10 +68,15 @@ ggm_status_t run_dx(const Backward& b) {
     GroupBuild build = row_groups(problem, b.rows);
     build.n = problem.in_features;
     build.k = problem.out_features;
-    build.a = b.dy.operand();
+    RowOperand dy = b.dy;
+    if (b.plan.sorted_dy.bytes > 0) {
+      dy = {b.plan.sorted_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true};
+      GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, nullptr, true, dy, b.launch));
+    }
+    build.a = dy.operand();
     build.b = {b.tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
     GemmCall call = row_call(problem, b.rows);
-    call.a_rows = b.dy.rows(b.rows);
+    call.a_rows = dy.rows(b.rows);
     call.b_order = problem.weight_order == Order::inner_contiguous ? Order::inner_strided : Order::inner_contiguous;
     if (wants_dots) {
       call.epilogue.dots = b.plan.dots.at<void>(b.workspace);
@@ -90,28 +95,6 @@ ggm_status_t run_dx(const Backward& b) {
   return wants_dots ? finish_routing_weights(b) : GGM_STATUS_SUCCESS;
 }
 
-// The rows of a tensor that lies by tokens, in sorted order: times their weights, when there are any, and rounded. Rows that no
-// assignment has: a kernel that gathers leaves them out, so they need not be written; wgmma kernels read them as zeros.
-ggm_status_t sort_rows(const Backward& b, const RowOperand& from, std::int64_t features, const void* weight,
-                       const RowOperand& to) {
-  const MoeProblem& problem = b.problem;
-  CopyRows copy{};
-  copy.in = from.base;
-  copy.out = const_cast<void*>(to.base);
-  copy.in_type = copy.out_type = from.type;
-  copy.tokens = problem.routing.tokens;
-  copy.top_k = problem.routing.top_k;
-  copy.rows = problem.routing.max_rows;
-  copy.features = features;
-  copy.in_ld = from.ld;
-  copy.out_ld = to.ld;
-  copy.assignment_row = b.rows.assignment_row;
-  copy.row_assignment = b.rows.row_assignment;
-  copy.weight = weight;
-  copy.keep_unused = b.plan.d_weight_kernels.wgmma < 0;
-  return copy_rows(copy, b.launch);
-}
-
 // d_weight_e [N,K] = (w dy)^T x for NK weights, [K,N] = x^T (w dy) for KN: the inner index runs over the rows of the expert.
 ggm_status_t run_d_weight(const Backward& b) {
   const MoeProblem& problem = b.problem;
@@ -120,14 +103,16 @@ ggm_status_t run_d_weight(const Backward& b) {
   if (add && problem.routing.max_rows == 0) return GGM_STATUS_SUCCESS;
   const bool dy_first = problem.weight_order == Order::inner_contiguous;
   const bool scaled_before = b.plan.scaled_dy.bytes > 0;
+  // Rows that no assignment has: a kernel that gathers leaves them out; wgmma kernels read them as zeros.
+  const bool keeps_unused = b.plan.d_weight_kernels.wgmma < 0;
   RowOperand dy = b.dy, x = b.x;
   if (scaled_before) {
     dy = {b.plan.scaled_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true};
-    GGM_TRY(sort_rows(b, b.dy, problem.out_features, b.rows.row_weight, dy));
+    GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, b.rows.row_weight, keeps_unused, dy, b.launch));
   }
   if (b.plan.sorted_x.bytes > 0) {
     x = {b.plan.sorted_x.at<void>(b.workspace), problem.in_features, problem.x_type, true};
-    GGM_TRY(sort_rows(b, b.x, problem.in_features, nullptr, x));
+    GGM_TRY(sort_rows(problem, b.rows, b.x, problem.in_features, nullptr, keeps_unused, x, b.launch));
   }
   const RowOperand& first = dy_first ? dy : x;
   const RowOperand& second = dy_first ? x : dy;

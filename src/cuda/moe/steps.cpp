@@ -10,6 +10,25 @@ Type rounding_type(Type product, Type input) { return product == accumulator_of(
 
 }  // namespace
 
+ggm_status_t sort_rows(const MoeProblem& problem, const RowPointers& rows, const RowOperand& from, std::int64_t features,
+                       const void* weight, bool keep_unused, const RowOperand& to, const Launch& launch) {
+  CopyRows copy{};
+  copy.in = from.base;
+  copy.out = const_cast<void*>(to.base);
+  copy.in_type = copy.out_type = from.type;
+  copy.tokens = problem.routing.tokens;
+  copy.top_k = problem.routing.top_k;
+  copy.rows = problem.routing.max_rows;
+  copy.features = features;
+  copy.in_ld = from.ld;
+  copy.out_ld = to.ld;
+  copy.assignment_row = rows.assignment_row;
+  copy.row_assignment = rows.row_assignment;
+  copy.weight = weight;
+  copy.keep_unused = keep_unused;
+  return copy_rows(copy, launch);
+}
+
 GroupBuild row_groups(const MoeProblem& problem, const RowPointers& rows) {
   GroupBuild build;
   build.source = RowSource::row_offsets;
@@ -43,6 +62,7 @@ ggm_status_t begin_result(const RowResult& result, const MoeProblem& problem, co
   }
   if (!result.ordered) {  // weights come with the sum
     epilogue->d_type = result.product_type;
+    epilogue->drop_invalid = true;
     build->d = {result.products, result.features * bytes_of(result.product_type), 0, result.features};
     return GGM_STATUS_SUCCESS;
   }

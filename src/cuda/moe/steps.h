@@ -20,6 +20,11 @@ struct RowOperand {
   const std::int32_t* rows(const RowPointers& pointers) const { return grouped ? nullptr : pointers.row_token; }
 };
 
+// Copies rows by tokens into sorted order, times their weights when there are any, and rounded. Rows of `to` that no assignment
+// has become zeros, or with keep_unused stay as they are.
+ggm_status_t sort_rows(const MoeProblem& problem, const RowPointers& rows, const RowOperand& from, std::int64_t features,
+                       const void* weight, bool keep_unused, const RowOperand& to, const Launch& launch);
+
 // One result over rows: y in the forward, dx in the backward.
 struct RowResult {
   void* out;

@@ -1,6 +1,7 @@
-// Results of a turned product (gemm_wgmma.cuh): a thread's registers run along columns of D, so all results pass through shared
-// memory. Rounded ones, a half of 64 columns at a time, as 16-byte pieces of rows; everything else in float32, 32 rows at a
-// time, through the epilogue that all kernels share. Both give the same bits. The work of one warpgroup.
+// Results of a turned product (gemm_wgmma.cuh) that the copy engine cannot store (mapped_rows.cuh): a thread's registers run
+// along columns of D, so all pass through shared memory. Rounded ones that are only weighted or go to rows of a list, 32 or 64
+// columns at a time, as 16-byte pieces of rows; everything else in float32, 16 or 32 rows at a time, through the epilogue that
+// all kernels share. And the inner products. All ways give the same bits. The work of one warpgroup.
 #pragma once
 
 #include "cuda/device/epilogue/direct_rows.cuh"
@@ -25,17 +26,90 @@ class TurnedRows {
         barrier_(barrier),
         thread_(ptx::fresh_thread() % kThreads) {}
 
-  __device__ __forceinline__ void run() {
-    if (view_.call.epilogue.dots != nullptr) store_dots();
+  __device__ __forceinline__ void store() {
     if (is_plain())
       store_plain();
-    else if (is_wide())
-      store_wide();
     else if (view_.call.epilogue.kind != EpilogueKind::none)
       store_general();
   }
 
+  // Inner products, from float32 rows in shared memory, kRows at a time. The words of x for the next rows are under way
+  // meanwhile.
+  __device__ __forceinline__ void store_dots() {
+    if (words_of_x(view_.call, view_.tile)) {
+      store_dots_by_words();
+    } else {
+#pragma unroll 1
+      for (int part = 0; part * kRows < view_.tile.m_left; ++part) {
+        view_.row0 = part * kRows;
+        stage_rows(part);
+        dot_rows<float, kRows, kWarps>(view_);
+      }
+    }
+    view_.row0 = 0;
+  }
+
+  // The same with x in shared memory: halves of 64 columns, rows of 128 bytes, swizzled like an operand (dot_stages.cuh). A
+  // warp has two of the eight blocks of eight columns of each half, and the chains go on from warp to warp through shared
+  // memory, so the warps work on parts of the rows one round behind each other.
+  __device__ __forceinline__ void store_dots(std::uint32_t first_half, std::uint32_t second_half) const {
+    const int warp = thread_ / 32, parts = (view_.tile.m_left + 8 * kPartEights - 1) / (8 * kPartEights) * 2;
+#pragma unroll 1
+    for (int round = 0; round < parts + kWarps - 1; ++round) {
+#pragma unroll
+      for (int part = 0; part < Sums::kFragmentsN / kPartEights * 2; ++part)
+        if (part == round - warp && part < parts) extend_chains(part, part % 2 == 0 ? first_half : second_half);
+      ptx::named_sync(barrier_, kThreads);
+    }
+  }
+
  private:
+  static constexpr int kPartEights = 6;  // rows / 8 of a part; parts of both halves alternate
+
+  // The warp's four products of each chain. Lanes of neighbouring columns exchange sums, so that each has both columns of one
+  // row.
+  __device__ __forceinline__ void extend_chains(int part, std::uint32_t x) const {
+    const unsigned lane = static_cast<unsigned>(thread_) % 32, warp = static_cast<unsigned>(thread_) / 32;
+    const bool odd = (lane / 4 % 2) != 0;
+    const unsigned row = lane % 4 * 2 + lane / 4 % 2, l = lane / 8;  // of every eight rows, and which of the four chains
+    const int half = part % 2, first = part / 2 * kPartEights, left = view_.tile.n_left - half * kDotBlock;
+    const std::uint32_t chain = staging_ + ((half * Sums::kN + first * 8 + row) * 4 + l) * 4;
+    const std::uint32_t from = x + (first * 8 + row) * 128 + l * 4;
+    float s[kPartEights];
+#pragma unroll
+    for (int j = 0; j < kPartEights; ++j) s[j] = warp > 0 ? ptx::load_shared_float(chain + j * 128) : 0.0f;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const unsigned block = 2 * warp + i;
+      if (static_cast<int>(8 * block) >= left) continue;
+      std::uint32_t words[kPartEights];
+#pragma unroll
+      for (int j = 0; j < kPartEights; ++j) words[j] = ptx::load_shared_word(from + j * 1024 + (block ^ row) * 16);
+#pragma unroll
+      for (int j = 0; j < kPartEights; ++j) {
+        const float2 mine = sums_.pair(2 * half + i, first + j), v = unpack(words[j], Element{});
+        const float got = __shfl_xor_sync(0xffffffffu, odd ? mine.x : mine.y, 4);
+        s[j] = fma_rn(odd ? mine.y : got, v.y, fma_rn(odd ? got : mine.x, v.x, s[j]));
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kPartEights; ++j) {
+      if (warp < kWarps - 1)
+        ptx::store_shared_4(chain + j * 128, s[j]);
+      else
+        end_chains((first + j) * 8 + row, half, l, s[j]);
+    }
+  }
+
+  // Adds the four chains, which lie in lanes 8 apart.
+  __device__ __forceinline__ void end_chains(int row, int half, unsigned l, float s) const {
+    const Epilogue& e = view_.call.epilogue;
+    s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 8));
+    s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 16));
+    if (l == 0 && row < view_.tile.m_left && half * kDotBlock < view_.tile.n_left)
+      static_cast<float*>(e.dots)[view_.sorted_row(row) * e.dot_blocks + view_.tile.n0 / kDotBlock + half] = s;
+  }
+
   static constexpr int kThreads = 128, kWarps = 4;
 
   // Rounded results with at most a weight behind the rounding; rows of D aligned to 16 bytes.
@@ -47,16 +121,6 @@ class TurnedRows {
     if (e.row_weight != nullptr && e.product_type != kTypeOf<Element>) return false;
     if (d.ldd > 0x3fffffff || (view_.tile.n_left % 8 != 0 && view_.tile.n_left < kTileColumns)) return false;
     return ((reinterpret_cast<std::uint64_t>(d.d) | static_cast<std::uint64_t>(d.ldd) * 2) & 15) == 0;
-  }
-
-  // The sums as they are, in rows of D aligned to 16 bytes.
-  __device__ __forceinline__ bool is_wide() const {
-    const Epilogue& e = view_.call.epilogue;
-    const GroupDesc& d = view_.tile.desc;
-    if (e.kind != EpilogueKind::store || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
-    if (e.d_type != Type::float32 || e.product_type != Type::none || e.row_weight != nullptr) return false;
-    if (view_.tile.n_left % 4 != 0 && view_.tile.n_left < kTileColumns) return false;
-    return ((reinterpret_cast<std::uint64_t>(d.d) | static_cast<std::uint64_t>(d.ldd) * 4) & 15) == 0;
   }
 
   __device__ __forceinline__ void store_plain() const {
@@ -157,72 +221,23 @@ class TurnedRows {
     }
   }
 
-  // A warp stores whole rows of the tile, kBatch of them under way at once.
-  __device__ __forceinline__ void store_wide() {
-    constexpr int kBatch = 4;
-    const Epilogue& e = view_.call.epilogue;
-    const GroupDesc& d = view_.tile.desc;
-    const int warp = thread_ / 32, column = thread_ % 32 * 4;
-    float* const base = static_cast<float*>(d.d) + view_.tile.n0 + column;
-#pragma unroll 1
-    for (int part = 0; part * kRows < view_.tile.m_left; ++part) {
-      view_.row0 = part * kRows;
-      stage_rows(part);
-      const int rows = view_.rows(kRows);
-#pragma unroll 1
-      for (int first = warp * kBatch; first < rows; first += kWarps * kBatch) {
-        std::int64_t to[kBatch];
-        float4 sums[kBatch];
-#pragma unroll
-        for (int u = 0; u < kBatch; ++u) {
-          const std::int64_t r = view_.sorted_row(first + u);
-          const bool exists = first + u < rows && column < view_.tile.n_left, live = exists && view_.row_valid(r);
-          to[u] = -1;
-          if (exists && (live || !e.keep_invalid))
-            to[u] = e.d_rows != nullptr ? __ldg(e.d_rows + r) : view_.group_row(first + u);
-          sums[u] = make_float4(0, 0, 0, 0);
-          if (live) sums[u] = *reinterpret_cast<const float4*>(view_.staging + (first + u) * kStagingPitch + column);
-        }
-#pragma unroll
-        for (int u = 0; u < kBatch; ++u)
-          if (to[u] >= 0) *reinterpret_cast<float4*>(base + to[u] * d.ldd) = sums[u];
-      }
-    }
-  }
-
-  // Inner products, from float32 rows in shared memory, kRows at a time. The words of x for the next rows are under way
-  // meanwhile.
-  __device__ __forceinline__ void store_dots() {
-    if (words_of_x(view_.call, view_.tile)) {
-      store_dots_by_words();
-    } else {
-#pragma unroll 1
-      for (int part = 0; part * kRows < view_.tile.m_left; ++part) {
-        view_.row0 = part * kRows;
-        stage_rows(part);
-        dot_rows<float, kRows, kWarps>(view_);
-      }
-    }
-    view_.row0 = 0;
-  }
-
+  static constexpr int kDotRows = 16, kDotPasses = kRows / kDotRows;  // rows at a time, and how often until new ones are staged
   __device__ __forceinline__ void store_dots_by_words() {
-    constexpr int kAtOnce = 16, kPassesAPart = kRows / kAtOnce;
     const int lane = thread_ % 32, block = lane / 4 % 2 * kDotBlock, l = lane % 4, own = thread_ / 32 * 4 + lane / 8;
     const auto row_of = [&](int pass) {
       const TileView<float> whole{view_.call, view_.tile, view_.staging};
-      return static_cast<std::int32_t>(dot_row(whole, pass * kAtOnce + own, view_.tile.m_left));
+      return static_cast<std::int32_t>(dot_row(whole, pass * kDotRows + own, view_.tile.m_left));
     };
     std::int32_t x_row = row_of(0), next_row = row_of(1);
     std::uint32_t words[kChainWords];
     load_chain(view_, block, l, x_row, words);
 #pragma unroll 1
-    for (int pass = 0; pass * kAtOnce < view_.tile.m_left; ++pass) {
-      if (pass % kPassesAPart == 0) {
-        view_.row0 = pass * kAtOnce;
-        stage_rows(pass / kPassesAPart);
+    for (int pass = 0; pass * kDotRows < view_.tile.m_left; ++pass) {
+      if (pass % kDotPasses == 0) {
+        view_.row0 = pass * kDotRows;
+        stage_rows(pass / kDotPasses);
       }
-      const int i = pass % kPassesAPart * kAtOnce + own;
+      const int i = pass % kDotPasses * kDotRows + own;
       store_dot(view_, i, block, l, x_row >= 0, dot_words(view_, i, block, l, words));
       load_chain(view_, block, l, next_row, words);
       x_row = next_row;

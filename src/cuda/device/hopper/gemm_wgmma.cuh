@@ -11,9 +11,8 @@
 // multiple of 8 then. Without it A is on the left.
 #pragma once
 
-#include "cuda/device/epilogue/direct_rows.cuh"
 #include "cuda/device/epilogue/general_rows.cuh"
-#include "cuda/device/epilogue/staged_rows.cuh"
+#include "cuda/device/epilogue/mapped_rows.cuh"
 #include "cuda/device/epilogue/turned_rows.cuh"
 #include "cuda/device/hopper/gather_feed.cuh"
 #include "cuda/device/hopper/tile_feed.cuh"
@@ -22,30 +21,81 @@
 namespace ggm::cuda {
 
 template <typename Shared>
-__device__ __forceinline__ void init_barriers(Shared& shared) {
+__device__ __forceinline__ void init_barriers(Shared& shared, bool by_stages) {
   if (threadIdx.x == 0) {
-    constexpr unsigned kWarps = kWarpgroup / 32, kTogether = Shared::kGathered ? kConsumers : 1;
+    constexpr unsigned kTogether = Shared::kGathered ? kConsumers : 1;  // warpgroups that multiply one tile
     for (int i = 0; i < Shared::kStages; ++i) {
       // Who brings the left operand, and the right one.
       ptx::init_barrier(ptx::shared_address(shared.stage_full + i), 1 + (Shared::kGathered ? kGatherThreads : 1));
-      ptx::init_barrier(ptx::shared_address(shared.stage_empty + i), 2 * kTogether * kWarps);  // warps of both blocks
+      ptx::init_barrier(ptx::shared_address(shared.stage_empty + i), 2 * kTogether * kWarpgroup / 32);  // warps of both blocks
     }
     for (int i = 0; i < kTileSlots; ++i) {
-      ptx::init_barrier(ptx::shared_address(shared.notice_full + i), 1);
-      // Feeding warps, and warpgroups that multiply the tile.
-      ptx::init_barrier(ptx::shared_address(shared.notice_empty + i), (Shared::kGathered ? 1 + kWarps : 2) + kTogether);
+      ptx::init_barrier(ptx::shared_address(shared.notice_full + i), 32);
+      // Warps that feed, and warpgroups that multiply the tile.
+      ptx::init_barrier(ptx::shared_address(shared.notice_empty + i), Shared::kGathered
+                                                                          ? 32 + kWarpgroup + kTogether * kWarpgroup
+                                                                          : 2 * 32 + kWarpgroup + (by_stages ? 32 : 0));
       ptx::init_barrier(ptx::shared_address(shared.claim_full + i), 1);
-      ptx::init_barrier(ptx::shared_address(shared.claim_empty + i), 2);  // the schedulers of both blocks
+      ptx::init_barrier(ptx::shared_address(shared.claim_empty + i), 2 * 32);  // the schedulers of both blocks
     }
-    for (int i = 0; i < kConsumers; ++i) ptx::init_barrier(ptx::shared_address(shared.staging_turn + i), 1);
+    for (int i = 0; i < kConsumers; ++i) ptx::init_barrier(ptx::shared_address(shared.staging_turn + i), kWarpgroup);
     ptx::fence_barrier_init();
   }
   ptx::cluster_sync();
 }
 
+template <typename Shared>
+__device__ __forceinline__ DotStages<Shared> dot_stages(const TileNotice& notice, Shared& shared) {
+  return DotStages<Shared>(shared, notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK);
+}
+
+// The results of one tile, the work of one warpgroup.
+template <typename Element, bool turned, typename Sums, typename Shared>
+__device__ __forceinline__ void store_tile(const HopperCall& call, const TileNotice& notice, const Sums& sums, Shared& shared) {
+  const int group = ptx::fresh_thread() / kWarpgroup - Shared::kFirstConsumer;
+  const Tile& tile = notice.tiles[Shared::kGathered ? group : 0];
+  char* staging = shared.staging[Shared::kOneStaging ? 0 : group];
+  const int barrier = kGroupBarrier + group;
+  // A tile behind the group's end, which evens out a pair, has no results; the ordered combine has no turns for it either.
+  const bool some = tile.m_left > 0 && tile.n_left > 0;
+  using Mapped = MappedRows<Element, Sums, Shared::kStaging>;
+  if constexpr (turned) {
+    using Turned = TurnedRows<Element, Sums, Shared::kStaging>;
+    if (call.result.used) {
+      ptx::wait_boxes_read<0>();
+      ptx::named_sync(barrier, kWarpgroup);
+    }
+    if (call.gemm.epilogue.dots != nullptr) {
+      if (call.dots_by_stages) {
+        const DotStages<Shared> x = dot_stages(notice, shared);
+        const int own = Shared::kGathered ? group : 0;
+        if constexpr (Shared::kGathered) x.begin(own);
+        if (some) Turned(call.gemm, tile, sums, staging, barrier).store_dots(x.half(own, 0), x.half(own, 1));
+        x.end(own);
+      } else if (some) {
+        Turned(call.gemm, tile, sums, staging, barrier).store_dots();
+      }
+      if (call.result.used) ptx::named_sync(barrier, kWarpgroup);  // the staging has been read
+    }
+    if (!some) return;
+    if (call.result.used)
+      Mapped(call, tile, sums, staging, barrier).store_turned();
+    else
+      Turned(call.gemm, tile, sums, staging, barrier).store();
+  } else if (!some) {
+    return;
+  } else if (call.result.used) {
+    ptx::wait_boxes_read<0>();
+    __syncwarp();
+    Mapped(call, tile, sums, staging, barrier).store_straight();
+  } else {
+    GeneralRows<Sums>(call.gemm, tile, sums).run();
+  }
+}
+
 // A warpgroup that multiplies: every second tile of the block, or its half of every tile.
 template <typename Element, bool turned, bool left_outer, bool right_outer, typename Shared>
-__device__ __forceinline__ void multiply_tiles(const GemmCall& call, Shared& shared, int group) {
+__device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& shared, int group) {
   using Sums = WgmmaTile<Element, Shared::kMaxRight, left_outer, right_outer>;
   constexpr bool kTurns = !Shared::kGathered;
   constexpr int kBoth = kConsumers * kWarpgroup;
@@ -54,36 +104,28 @@ __device__ __forceinline__ void multiply_tiles(const GemmCall& call, Shared& sha
     const RingPlace<kTileSlots> place(n);
     ptx::wait(ptx::shared_address(shared.notice_full) + place.at * 8, place.parity);
     const TileNotice& notice = shared.notices[place.at];
-    if (ptx::uniform(notice.tiles[0].group) < 0) return;
+    if (ptx::uniform(notice.tiles[0].group) < 0) break;
     Sums sums;
     // NOTE: the turns are needed, not only good: a warpgroup that waited for a stage which the other has not used yet would
     // take the end of the phase before for its own.
     if constexpr (kTurns) ptx::named_sync(kOrderBarrier + group, kBoth);
     sums.multiply(notice, kTurns ? 0 : group * 128, shared, [&] {
+      if constexpr (kTurns && turned)
+        if (call.dots_by_stages) dot_stages(notice, shared).begin(0);
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
-    const Tile& tile = notice.tiles[kTurns ? 0 : group];
     // The first warpgroup's turn comes after the second one's last tile, the second one's after the first one's of this round.
     if constexpr (Shared::kOneStaging)
       ptx::wait(ptx::shared_address(shared.staging_turn + group), (n / kConsumers & 1) ^ (group == 0));
-    // A tile behind the group's end, which evens out a pair, has no results; the ordered combine has no turns for it either.
-    if (tile.m_left <= 0 || tile.n_left <= 0) {
-    } else if constexpr (turned)
-      TurnedRows<Element, Sums, Shared::kStaging>(call, tile, sums, shared.staging[Shared::kOneStaging ? 0 : group],
-                                                  kGroupBarrier + group)
-          .run();
-    else if (const bool direct = goes_direct<Element, Sums::kN>(call, tile); direct && goes_staged<Element>(call))
-      store_staged<Element>(tile, sums, ptx::shared_address(shared.staging[group]));
-    else if (direct)
-      DirectRows<Element, Sums>(call, tile, sums).run();
-    else
-      GeneralRows<Sums>(call, tile, sums).run();
-    ptx::named_sync(kGroupBarrier + group, kWarpgroup);  // all have read the notice, and the staging
-    if (threadIdx.x % kWarpgroup == 0) {
-      if constexpr (Shared::kOneStaging) ptx::arrive(ptx::shared_address(shared.staging_turn + 1 - group));
-      ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
+    store_tile<Element, turned>(call, notice, sums, shared);
+    if constexpr (Shared::kOneStaging) {
+      ptx::wait_boxes_read<0>();
+      const int other = Shared::kFirstConsumer + 1 - ptx::fresh_thread() / kWarpgroup;
+      ptx::arrive(ptx::shared_address(shared.staging_turn + other));
     }
+    ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
   }
+  ptx::wait_boxes_read<0>();  // shared memory must last as long as that
 }
 
 template <typename Shared, typename Element, bool turned, bool left_outer, bool right_outer>
@@ -91,24 +133,30 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) char raw[];
   auto& shared = *reinterpret_cast<Shared*>(raw);
-  init_barriers(shared);
+  if (ptx::shared_address(raw) % 1024 != 0) __trap();  // the swizzle goes by address bits
+  init_barriers(shared, call.dots_by_stages);
   const int role = ptx::uniform(static_cast<int>(threadIdx.x) / kWarpgroup);
   const int warp = ptx::uniform(static_cast<int>(threadIdx.x) / 32 % 4);
   // The registers of a multiprocessor, divided among the warpgroups.
-  constexpr bool kGathered = Shared::kGathered, kMany = Shared::kMaxRight > 144;
-  constexpr int kFeeding = kMany ? 24 : 40, kMultiplying = kGathered ? 216 : kMany ? 240 : 232;
+  constexpr bool kGathered = Shared::kGathered;
+  constexpr int kFeeding = kGathered ? 24 : 40, kGathering = 56, kMultiplying = kGathered ? 216 : 232;
   if (role == 0) {
     ptx::shrink_registers<kFeeding>();
-    if (warp == 0) schedule_tiles<turned>(call.gemm, shared);
-    if (warp == 1) feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared));
+    if (warp == 0) schedule_tiles<turned>(call, shared);
+    if (warp == 1)
+      feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), call.dots_by_stages ? Shared::kDotStages : 0);
     if constexpr (!kGathered)
-      if (warp == 2) feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, shared));
+      if (warp == 2)
+        feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, shared),
+                     call.dots_by_stages ? Shared::kDotStages : 0);
+    if constexpr (!kGathered && turned)
+      if (warp == 3 && call.dots_by_stages) gather_dots(call, shared);
   } else if (kGathered && role == 1) {
-    ptx::shrink_registers<40>();
-    if constexpr (kGathered) gather_right(call.gemm, shared, warp);
+    ptx::shrink_registers<kGathering>();
+    if constexpr (kGathered) gather_right(call, shared, warp);
   } else {
     ptx::grow_registers<kMultiplying>();
-    multiply_tiles<Element, turned, left_outer, right_outer>(call.gemm, shared, role - 1 - kGathered);
+    multiply_tiles<Element, turned, left_outer, right_outer>(call, shared, role - Shared::kFirstConsumer);
   }
   __syncwarp();
   ptx::cluster_sync_diverged();  // nobody leaves while the other block may still copy to it or tell it something

@@ -25,8 +25,20 @@ struct OperandMap {
   bool ends_with_group = false;    // K runs over rows that groups divide
 };
 
+// D as the copy engine stores it: boxes of eight rows of 128 bytes. Used for results that need no more than one rounding, into
+// rows that lie as those of the group do.
+struct ResultMap {
+  CUtensorMap box;
+  bool used = false;
+  bool wide = false;            // float32; else the type of the operands
+  bool by_group = false;        // as in OperandMap
+  bool from_first_row = false;  // as in OperandMap
+};
+
 struct HopperCall {
   OperandMap left_map, right_map;
+  ResultMap result;
+  bool dots_by_stages = false;  // rows of x for inner products go through the stages of the operands (dot_stages.cuh)
   GemmCall gemm;
 };
 

@@ -29,17 +29,19 @@ template <int max_right, bool right_outer, int stages, int staging_bytes, bool o
 struct HopperShared {
   static constexpr int kStages = stages, kMaxRight = max_right;
   static constexpr bool kGathered = gathered;
-  static constexpr int kThreads = (1 + gathered + kConsumers) * kWarpgroup;
+  static constexpr int kFirstConsumer = 1 + gathered;  // warpgroups before it feed
+  static constexpr int kThreads = (kFirstConsumer + kConsumers) * kWarpgroup;
   static constexpr int kLeftTile = gathered ? 256 : 128;
-  static constexpr int kBlock = 64 * kStepK * 2;  // a box of 64 rows
+  static constexpr int kDotStages = kLeftTile / 64;  // see dot_stages.cuh
+  static constexpr int kBlock = 64 * kStepK * 2;     // a box of 64 rows
   static constexpr int kLeftBytes = kLeftTile * kStepK * 2;
   static constexpr int kRightBytes = right_outer ? (max_right + 63) / 64 * kBlock : max_right * kStepK * 2;
   static constexpr int kStaging = staging_bytes;
   static constexpr bool kOneStaging = one_staging;  // the warpgroups take turns with it
 
-  char left[stages][kLeftBytes];
+  alignas(1024) char left[stages][kLeftBytes];
   char right[stages][kRightBytes];
-  alignas(16) char staging[one_staging ? 1 : kConsumers][staging_bytes];
+  char staging[one_staging ? 1 : kConsumers][staging_bytes];
   TileNotice notices[kTileSlots];
   std::uint64_t claims[kTileSlots];  // numbers of pairs, sent by the first block of the cluster
   // Barriers: full and empty come in pairs, one for who fills and one for who has read.
@@ -47,6 +49,8 @@ struct HopperShared {
   std::uint64_t notice_full[kTileSlots], notice_empty[kTileSlots];
   std::uint64_t claim_full[kTileSlots], claim_empty[kTileSlots];
   std::uint64_t staging_turn[kConsumers];  // with one staging: the other warpgroup is done with it
+
+  static_assert(kLeftBytes % 1024 == 0 && kRightBytes % 1024 == 0 && staging_bytes % 1024 == 0, "the swizzle's blocks");
 };
 
 // Place and parity of a ring's n-th use.

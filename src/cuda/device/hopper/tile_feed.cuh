@@ -2,6 +2,7 @@
 // operand each. All run ahead of the warpgroups that multiply.
 #pragma once
 
+#include "cuda/device/hopper/dot_stages.cuh"
 #include "cuda/device/hopper/hopper_call.h"
 #include "cuda/device/hopper/storage.cuh"
 #include "cuda/device/ptx/thread.cuh"
@@ -74,40 +75,76 @@ __device__ __forceinline__ void place_tile(int group, std::int64_t index, int bl
   }
 }
 
-// The scheduler. The first block of the cluster takes the numbers and sends each to both blocks, one ahead: the counter's
-// answer is on its way while the tile before is described.
+// The numbers of pairs that a cluster works on. The first block takes them from the counter and sends each to both, two ahead:
+// one is on its way between the blocks and the counter's answer to another, while a third is described. A scheduler's own.
+template <typename Shared>
+class PairClaims {
+ public:
+  __device__ __forceinline__ PairClaims(const GemmCall& call, Shared& shared)
+      : counter_(call.tile_counter),
+        claims_(ptx::shared_address(shared.claims)),
+        full_(ptx::shared_address(shared.claim_full)),
+        empty_(ptx::shared_address(shared.claim_empty)),
+        takes_(ptx::block_in_cluster() == 0 && threadIdx.x % 32 == 0),
+        // The first pair of a cluster is its own number, so that it need not wait for the counter; not where a tile waits for
+        // those before it, because a cluster may start late.
+        first_(call.epilogue.kind == EpilogueKind::ordered ? 0 : gridDim.x / 2) {
+    if (first_ == 0) take();
+    send(first_ == 0 ? taken_ : blockIdx.x / 2);
+  }
+
+  // The next number, the same for all lanes of both blocks.
+  __device__ __forceinline__ std::int64_t next() {
+    send(first_ + taken_);
+    const RingPlace<kTileSlots> place(read_++);
+    ptx::wait(full_ + place.at * 8, place.parity);
+    const std::uint64_t number = ptx::load_shared_8(claims_ + place.at * 8);
+    ptx::arrive_remote(ptx::map_to_block(empty_ + place.at * 8, 0));
+    return static_cast<std::int64_t>(number);
+  }
+
+  // What was sent and is not wanted must come before the block may leave.
+  __device__ __forceinline__ void end() const {
+    const RingPlace<kTileSlots> place(read_);
+    ptx::wait(full_ + place.at * 8, place.parity);
+  }
+
+ private:
+  __device__ __forceinline__ void take() { ptx::add_if(takes_, counter_, 1, &taken_); }
+  __device__ __forceinline__ void send(std::uint64_t number) {
+    const RingPlace<kTileSlots> place(sent_++);
+    const std::uint32_t at = place.at * 8;
+    if (threadIdx.x % 32 == 0) ptx::arrive_expecting(full_ + at, 8);
+    if (takes_) {
+      ptx::wait(empty_ + at, place.parity ^ 1);
+      for (unsigned to = 0; to < 2; ++to)
+        ptx::store_remote_counted(ptx::map_to_block(claims_ + at, to), number, ptx::map_to_block(full_ + at, to));
+    }
+    take();
+    __syncwarp();
+  }
+
+  unsigned long long* counter_;
+  std::uint32_t claims_, full_, empty_;
+  bool takes_;
+  unsigned long long first_, taken_ = 0;  // the answer of the counter is not waited for before the next number is sent
+  std::uint32_t sent_ = 0, read_ = 0;
+};
+
+// The scheduler: each block's own, but for the numbers.
 template <bool turned, typename Shared>
-__device__ __forceinline__ void schedule_tiles(const GemmCall& call, Shared& shared) {
+__device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared& shared) {
+  const GemmCall& call = hopper.gemm;
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const unsigned block = ptx::block_in_cluster();
-  const std::uint32_t claims = ptx::shared_address(shared.claims), full = ptx::shared_address(shared.claim_full),
-                      empty = ptx::shared_address(shared.claim_empty);
-  const bool claims_for_both = block == 0 && lane == 0;
-  // The first pair of a cluster is its own number, so that it need not wait for the counter; not where a tile waits for those
-  // before it, because a cluster may start late.
-  const bool waits = call.epilogue.kind == EpilogueKind::ordered;
-  const unsigned long long first = waits ? 0 : gridDim.x / 2;
-  unsigned long long claimed = blockIdx.x / 2;
-  if (waits && claims_for_both) claimed = atomicAdd(call.tile_counter, 1ull);
+  const auto block = static_cast<int>(ptx::block_in_cluster());
+  PairClaims<Shared> claims(call, shared);
   GroupCursor cursor(call);
   std::uint32_t first_step = 0;
   const TileNotice* before = nullptr;
   for (std::uint32_t n = 0;; ++n) {
     const RingPlace<kTileSlots> place(n);
     const std::uint32_t word = place.at * 8;
-    if (lane == 0) ptx::arrive_expecting(full + word, 8);
-    if (claims_for_both) {
-      ptx::wait(empty + word, place.parity ^ 1);
-      for (unsigned to = 0; to < 2; ++to)
-        ptx::store_remote_counted(ptx::map_to_block(claims + word, to), claimed, ptx::map_to_block(full + word, to));
-      claimed = first + atomicAdd(call.tile_counter, 1ull);
-    }
-    __syncwarp();
-    ptx::wait(full + word, place.parity);
-    const auto number = static_cast<std::int64_t>(*const_cast<volatile std::uint64_t*>(shared.claims + place.at));
-    __syncwarp();
-    if (lane == 0) ptx::arrive_remote(ptx::map_to_block(empty + word, 0));
-
+    const std::int64_t number = claims.next();
     const bool some = cursor.find(number);
     ptx::wait(ptx::shared_address(shared.notice_empty) + word, place.parity ^ 1);
     TileNotice& notice = shared.notices[place.at];
@@ -116,31 +153,31 @@ __device__ __forceinline__ void schedule_tiles(const GemmCall& call, Shared& sha
         copy_descriptor(cursor.moved() || before == nullptr ? call.groups[cursor.group()] : before->tiles[0].desc,
                         notice.tiles[i].desc);
       __syncwarp();
-      if (lane == 0)
-        place_tile<Shared, turned>(cursor.group(), number - cursor.begin(), static_cast<int>(block), first_step, notice);
-      first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK;
+      if (lane == 0) place_tile<Shared, turned>(cursor.group(), number - cursor.begin(), block, first_step, notice);
+      first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK + (hopper.dots_by_stages ? Shared::kDotStages : 0);
       before = &notice;
     } else if (lane == 0) {
       notice.tiles[0].group = -1;
     }
     __syncwarp();
-    if (lane == 0) ptx::arrive(ptx::shared_address(shared.notice_full) + word);
+    ptx::arrive(ptx::shared_address(shared.notice_full) + word);
     if (some) continue;
     // The end, once more for the other warpgroup that multiplies.
     const RingPlace<kTileSlots> last(n + 1);
-    if (lane == 0) {
-      ptx::wait(ptx::shared_address(shared.notice_empty) + last.at * 8, last.parity ^ 1);
-      shared.notices[last.at].tiles[0].group = -1;
-      ptx::arrive(ptx::shared_address(shared.notice_full) + last.at * 8);
-    }
+    ptx::wait(ptx::shared_address(shared.notice_empty) + last.at * 8, last.parity ^ 1);
+    if (lane == 0) shared.notices[last.at].tiles[0].group = -1;
+    __syncwarp();
+    ptx::arrive(ptx::shared_address(shared.notice_full) + last.at * 8);
+    claims.end();
     return;
   }
 }
 
 // A warp that puts the copies of one operand under way. All lanes go through it together, so that addresses and coordinates lie
-// in uniform registers, as the copy instruction wants them; one lane issues. A derived class says what a step copies.
+// in uniform registers, as the copy instruction wants them; one lane issues. `operand` says what a step copies. Behind the
+// steps of a tile come `others` stages that others fill.
 template <typename Shared, typename Operand>
-__device__ __forceinline__ void feed_operand(Shared& shared, Operand operand) {
+__device__ __forceinline__ void feed_operand(Shared& shared, Operand operand, int others) {
   const std::uint32_t full = ptx::shared_address(shared.stage_full), empty = ptx::shared_address(shared.stage_empty);
   RingPlace<Shared::kStages> stage(0);
   for (std::uint32_t n = 0;; ++n) {
@@ -150,8 +187,7 @@ __device__ __forceinline__ void feed_operand(Shared& shared, Operand operand) {
     if (ptx::uniform(notice.tiles[0].group) < 0) return;
     const int steps = (ptx::uniform(notice.tiles[0].desc.k) + kStepK - 1) / kStepK;
     operand.begin(notice);
-    __syncwarp();
-    if (ptx::elect_one()) ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
+    ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
     for (int step = 0; step < steps; ++step, stage.next()) {
       ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
       if (ptx::elect_one()) {
@@ -160,6 +196,11 @@ __device__ __forceinline__ void feed_operand(Shared& shared, Operand operand) {
       }
       __syncwarp();
       operand.next();
+    }
+    for (int step = 0; step < others; ++step, stage.next()) {
+      ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
+      if (Operand::kLeft && ptx::elect_one()) ptx::arrive(full + stage.at * 8);
+      __syncwarp();
     }
   }
 }
@@ -192,6 +233,7 @@ struct OperandCorner {
 template <typename Shared, bool k_outer>
 class LeftFeed {
  public:
+  static constexpr bool kLeft = true;
   __device__ __forceinline__ LeftFeed(const OperandMap& map, Shared& shared)
       : map_(map), to_(ptx::shared_address(shared.left)), block_(ptx::uniform(static_cast<int>(ptx::block_in_cluster()))) {}
 
@@ -229,6 +271,7 @@ class LeftFeed {
 template <typename Shared, bool k_outer>
 class RightFeed {
  public:
+  static constexpr bool kLeft = false;
   __device__ __forceinline__ RightFeed(const OperandMap& map, Shared& shared)
       : map_(map), to_(ptx::shared_address(shared.right)) {}
 

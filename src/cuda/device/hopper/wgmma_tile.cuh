@@ -110,6 +110,8 @@ class WgmmaTile {
     }
     done();
     ptx::wgmma_wait<0>();
+    for (auto& block : sums_)
+      for (auto& column : block) ptx::keep_behind(column);
     if (k > 0 && lane < 2) ptx::arrive_remote(empty + last * 8);
   }
 

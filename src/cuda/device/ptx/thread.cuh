@@ -28,4 +28,19 @@ __device__ __forceinline__ bool elect_one() {
   return elected != 0;
 }
 
+// Adds in memory and brings what was there before, in lanes where `wanted`; the answer is waited for where it is used, which a
+// branch would not allow.
+__device__ __forceinline__ void add_if(bool wanted, unsigned long long* to, unsigned long long value,
+                                       unsigned long long* before) {
+  asm volatile(
+      "{\n"
+      " .reg .pred some;\n"
+      " setp.ne.u32 some, %1, 0;\n"
+      " @some atom.global.add.u64 %0, [%2], %3;\n"
+      "}"
+      : "+l"(*before)
+      : "r"(static_cast<unsigned>(wanted)), "l"(to), "l"(value)
+      : "memory");
+}
+
 }  // namespace ggm::cuda::ptx

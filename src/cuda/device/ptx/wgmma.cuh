@@ -21,6 +21,11 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
+// The sums are read behind this point of the program: a wait says nothing about registers to the compiler.
+__device__ __forceinline__ void keep_behind(float (&sums)[4]) {
+  asm volatile("" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]));
+}
+
 // Where an operand lies: rows of 128 bytes with the swizzle of 128 bytes, in blocks of eight rows of 1,024 bytes.
 // `block_stride`: bytes from 64 columns to the next 64 of an operand whose contiguous direction is not K; of no meaning
 // otherwise.

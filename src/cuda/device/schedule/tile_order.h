@@ -18,13 +18,15 @@ struct TileCoordinate {
   std::int64_t row, column;  // in tiles
 };
 
-constexpr GGM_HD TileCoordinate tile_at(std::int64_t index, std::int64_t tiles_m, std::int64_t tiles_n) {
-  const std::int64_t full = tiles_m * kChunkColumns;
-  const std::int64_t chunk = index / full;
-  const std::int64_t rest = index - chunk * full;
-  const std::int64_t left = tiles_n - chunk * kChunkColumns;
-  const std::int64_t width = left < kChunkColumns ? left : kChunkColumns;
-  return {rest / width, chunk * kChunkColumns + rest % width};
+// Number: what holds tiles_m * kChunkColumns, and every index; a division of 32 bits takes a fraction of one of 64.
+template <typename Number = std::int64_t>
+constexpr GGM_HD TileCoordinate tile_at(Number index, Number tiles_m, Number tiles_n) {
+  const Number full = tiles_m * kChunkColumns;
+  const Number chunk = index / full;
+  const Number rest = index - chunk * full;
+  const Number left = tiles_n - chunk * kChunkColumns;
+  const Number width = left < kChunkColumns ? left : kChunkColumns;
+  return {static_cast<std::int64_t>(rest / width), static_cast<std::int64_t>(chunk * kChunkColumns + rest % width)};
 }
 
 // Search for the group of a tile, 32 probes at a time. Invariant: offsets[low] <= tile < offsets[high]. Each lane compares the
