@@ -14,6 +14,7 @@ namespace ggm::cuda {
 namespace {
 
 inline constexpr int kWarpSlots = 32;  // top_k that one warp sorts in registers
+inline constexpr int kResident = 2;    // blocks of a multiprocessor
 
 struct CombineParams {
   CombineRows call;
@@ -32,73 +33,105 @@ struct TokenRows {
 // The sum of a token's rows and where it goes.
 template <typename In, typename Out>
 struct TokenSum {
+  static constexpr int kPiece = kChunk<In, Out>;
+  // Pieces that a thread has under way: as many as 32 registers hold.
+  static constexpr int kUnderWay = sizeof(In) * kPiece > 16 ? 4 : 8;
+
   const In* in;
   std::int64_t in_ld;
   TokenRows<In> rows;
   bool add;
   Out* to;
 
-  // Sums N neighbouring elements, from column `column` on. Several rows are under way together: as many as 32 registers hold.
-  template <int N, typename Load, typename LoadOld, typename Store>
-  __device__ void sum(std::int64_t column, Load load, LoadOld load_old, Store store) const {
-    constexpr int kBatch = sizeof(In) * N > 16 ? 4 : 8;
-    Accumulator<In> total[N];
-    if (add) load_old(to + column, total);
-    for (int base = 0; base < rows.count; base += kBatch) {
-      Elements<N> value[kBatch];
+  // Sums one piece of the token's rows.
+  __device__ void sum_piece(int piece) const {
+    const In* from = in + std::int64_t{piece} * kPiece;
+    Accumulator<In> total[kPiece];
+    if (add) load_old(piece, total);
+    for (int base = 0; base < rows.count; base += kUnderWay) {
+      PackedChunk<In, kPiece> value[kUnderWay];
 #pragma unroll
-      for (int b = 0; b < kBatch; ++b) {
+      for (int b = 0; b < kUnderWay; ++b) {
         if (base + b >= rows.count) break;
-        value[b] = load(in + rows.row[base + b] * in_ld + column);
+        value[b] = load_packed<In, kPiece>(from + rows.row[base + b] * in_ld);
       }
 #pragma unroll
-      for (int b = 0; b < kBatch; ++b) {
+      for (int b = 0; b < kUnderWay; ++b) {
         if (base + b >= rows.count) break;
-        const bool starts = base + b == 0 && !add;
-        const auto elements = value[b].unpack();
-        const Accumulator<In> weight = rows.weight != nullptr ? rows.weight[base + b] : Accumulator<In>(1);
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          const Accumulator<In> wide = to_accumulator(elements.v[i]);
-          const Accumulator<In> term = rows.weight != nullptr ? weight * wide : wide;
-          total[i] = starts ? term : total[i] + term;
-        }
+        add_row(base + b, value[b].unpack().v, total);
       }
     }
-    store(to + column, total);
+    store(piece, total);
   }
 
-  template <int N>
-  __device__ void sum_chunk(std::int64_t column) const {
-    sum<N>(
-        column, [](const In* p) { return load_packed<In, N>(p); },
-        [](const Out* p, Accumulator<In>(&v)[N]) {
-          const Chunk<Out, N> chunk = load_own_chunk<Out, N>(p);
+  // The same for `columns` pieces `pitch` apart, of those before `pieces`, when there are at most kUnderWay / columns rows: few
+  // rows leave a thread little to wait for at a time, so it takes several pieces of each.
+  template <int columns>
+  __device__ void sum_pieces(int piece, int pitch, int pieces) const {
+    constexpr int kRows = kUnderWay / columns;
+    PackedChunk<In, kPiece> value[columns][kRows];
 #pragma unroll
-          for (int i = 0; i < N; ++i) v[i] = to_accumulator(chunk.v[i]);
-        },
-        [](Out* p, const Accumulator<In>(&v)[N]) {
-          Chunk<Out, N> chunk;
+    for (int b = 0; b < kRows; ++b) {
+      // No branch between the loads: what does not exist is another load of what does.
+      const In* from = in + rows.row[min(b, rows.count - 1)] * in_ld;
 #pragma unroll
-          for (int i = 0; i < N; ++i) chunk.v[i] = round_to<Out>(v[i]);
-          store_chunk(p, chunk);
-        });
+      for (int c = 0; c < columns; ++c) {
+        const int at = piece + c * pitch;
+        value[c][b] = load_packed<In, kPiece>(from + (at < pieces ? at : piece) * std::int64_t{kPiece});
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+      if (piece + c * pitch >= pieces) break;
+      Accumulator<In> total[kPiece];
+      if (add) load_old(piece + c * pitch, total);
+#pragma unroll
+      for (int b = 0; b < kRows; ++b)
+        if (b < rows.count) add_row(b, value[c][b].unpack().v, total);
+      store(piece + c * pitch, total);
+    }
   }
 
   __device__ void sum_element(std::int64_t column) const {
-    sum<1>(
-        column, [](const In* p) { return Single{{__ldg(p)}}; },
-        [](const Out* p, Accumulator<In>(&v)[1]) { v[0] = to_accumulator(*p); },
-        [](Out* p, const Accumulator<In>(&v)[1]) { *p = round_to<Out>(v[0]); });
+    Accumulator<In> total[1];
+    if (add) total[0] = to_accumulator(to[column]);
+    for (int base = 0; base < rows.count; base += kUnderWay) {
+      In value[kUnderWay][1];
+#pragma unroll
+      for (int b = 0; b < kUnderWay; ++b)
+        if (base + b < rows.count) value[b][0] = __ldg(in + rows.row[base + b] * in_ld + column);
+#pragma unroll
+      for (int b = 0; b < kUnderWay; ++b)
+        if (base + b < rows.count) add_row(base + b, value[b], total);
+    }
+    to[column] = round_to<Out>(total[0]);
   }
 
  private:
-  struct Single {
-    In v[1];
-    __device__ Single unpack() const { return *this; }
-  };
   template <int N>
-  using Elements = std::conditional_t<N == 1, Single, PackedChunk<In, N>>;
+  __device__ void add_row(int i, const In (&elements)[N], Accumulator<In> (&total)[N]) const {
+    const bool starts = i == 0 && !add;
+    const Accumulator<In> weight = rows.weight != nullptr ? rows.weight[i] : Accumulator<In>(1);
+#pragma unroll
+    for (int e = 0; e < N; ++e) {
+      const Accumulator<In> wide = to_accumulator(elements[e]);
+      const Accumulator<In> term = rows.weight != nullptr ? weight * wide : wide;
+      total[e] = starts ? term : total[e] + term;
+    }
+  }
+
+  __device__ void load_old(int piece, Accumulator<In> (&total)[kPiece]) const {
+    const Chunk<Out, kPiece> chunk = load_own_chunk<Out, kPiece>(to + std::int64_t{piece} * kPiece);
+#pragma unroll
+    for (int e = 0; e < kPiece; ++e) total[e] = to_accumulator(chunk.v[e]);
+  }
+
+  __device__ void store(int piece, const Accumulator<In> (&total)[kPiece]) const {
+    Chunk<Out, kPiece> chunk;
+#pragma unroll
+    for (int e = 0; e < kPiece; ++e) chunk.v[e] = round_to<Out>(total[e]);
+    store_chunk(to + std::int64_t{piece} * kPiece, chunk);
+  }
 };
 
 // Writes one token's result with the `threads` threads that share it.
@@ -108,16 +141,26 @@ __device__ void write_token(const CombineParams& p, std::int64_t token, bool rea
   constexpr int kPiece = kChunk<In, Out>;
   const CombineRows& call = p.call;
   Out* to = static_cast<Out*>(call.out) + token * call.out_ld;
-  const std::int64_t pieces = p.vectors ? call.features / kPiece : 0;
+  const int pieces = p.vectors ? static_cast<int>(call.features / kPiece) : 0;
+  const std::int64_t first_element = std::int64_t{pieces} * kPiece + lane;
   if (rows.count == 0) {
     if (real ? call.add : call.keep_unused) return;
     for (std::int64_t c = lane; c < pieces; c += threads) store_chunk(to + c * kPiece, zero_chunk<Out, kPiece>());
-    for (std::int64_t i = pieces * kPiece + lane; i < call.features; i += threads) to[i] = round_to<Out>(0);
+    for (std::int64_t i = first_element; i < call.features; i += threads) to[i] = round_to<Out>(0);
     return;
   }
   const TokenSum<In, Out> sum{static_cast<const In*>(call.in), call.in_ld, rows, call.add, to};
-  for (std::int64_t c = lane; c < pieces; c += threads) sum.template sum_chunk<kPiece>(c * kPiece);
-  for (std::int64_t i = pieces * kPiece + lane; i < call.features; i += threads) sum.sum_element(i);
+  constexpr int kUnderWay = TokenSum<In, Out>::kUnderWay;
+  if (rows.count > kUnderWay / 2)
+#pragma unroll 1
+    for (int c = lane; c < pieces; c += threads) sum.sum_piece(c);
+  else if (rows.count > kUnderWay / 4)
+#pragma unroll 1
+    for (int c = lane; c < pieces; c += 2 * threads) sum.template sum_pieces<2>(c, threads, pieces);
+  else
+#pragma unroll 1
+    for (int c = lane; c < pieces; c += 4 * threads) sum.template sum_pieces<4>(c, threads, pieces);
+  for (std::int64_t i = first_element; i < call.features; i += threads) sum.sum_element(i);
 }
 
 // top_k up to kWarpSlots: each warp sorts the rows of its token by itself; several warps may share a token. Row numbers are
@@ -125,7 +168,7 @@ __device__ void write_token(const CombineParams& p, std::int64_t token, bool rea
 // NOTE: registers for two blocks a multiprocessor. With three the numbers that were loaded ahead are spilled, and so waited
 // for.
 template <typename In, typename Out>
-__global__ void __launch_bounds__(kThreads, 2) combine_few(const CombineParams p) {
+__global__ void __launch_bounds__(kThreads, kResident) combine_few(const CombineParams p) {
   using Weight = Accumulator<In>;
   __shared__ std::int32_t sorted[kThreads / 32][kWarpSlots];
   __shared__ Weight sorted_weights[kThreads / 32][kWarpSlots];
@@ -176,7 +219,7 @@ static_assert(GGM_MAX_TOP_K * kSlotBytes<double> <= 48 * 1024, "a block has so m
 
 // Any top_k: one block a token.
 template <typename In, typename Out>
-__global__ void __launch_bounds__(kThreads) combine_many(const CombineParams p) {
+__global__ void __launch_bounds__(kThreads, kResident) combine_many(const CombineParams p) {
   using Weight = Accumulator<In>;
   extern __shared__ double lists[];
   const CombineRows& call = p.call;
@@ -283,9 +326,14 @@ ggm_status_t combine_rows(const CombineRows& call, const Launch& launch) {
   }
   const int narrow = static_cast<int>(min64(bytes_of(call.in_type), bytes_of(call.out_type)));
   const std::int64_t pieces = params.vectors ? ceil_div(call.features * narrow, 16) : call.features;
-  params.threads_per_token = threads_for(pieces, call.tokens < 8 * launch.multiprocessors ? 1 : 2, 32, kThreads);
+  // As many blocks as are resident. Few threads for a token, so that each has many loads under way, but four tokens for each of
+  // the groups of threads or more, so that they end at about the same time.
+  const std::int64_t threads = std::int64_t{kThreads} * kResident * launch.multiprocessors;
+  const int most = threads_for(ceil_div(4 * threads, call.tokens), 1, 64, kThreads);
+  params.threads_per_token = threads_for(pieces, most == kThreads ? 1 : 4, 32, most);
   return launch_kernel("combine_rows", few_for(call.in_type, call.out_type),
-                       grid_size(launch, call.tokens, kThreads / params.threads_per_token), kThreads, 0, launch, params);
+                       grid_size(launch, call.tokens, kThreads / params.threads_per_token, kResident), kThreads, 0, launch,
+                       params);
 }
 
 ggm_status_t finish_sums(const FinishSums& call, const Launch& launch) {

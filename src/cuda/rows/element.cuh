@@ -96,6 +96,14 @@ __device__ void store_chunk(T* p, const Chunk<T, N>& chunk) {
     reinterpret_cast<uint4*>(p)[i] = reinterpret_cast<const uint4*>(&chunk)[i];
 }
 
+// Gone from L2 before other data.
+template <typename T, int N>
+__device__ void store_streaming(T* p, const Chunk<T, N>& chunk) {
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(chunk) / 16); ++i)
+    __stcs(reinterpret_cast<uint4*>(p) + i, reinterpret_cast<const uint4*>(&chunk)[i]);
+}
+
 template <typename T, int N>
 __device__ Chunk<T, N> zero_chunk() {
   Chunk<T, N> chunk;
