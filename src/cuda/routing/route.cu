@@ -47,6 +47,25 @@ struct RowOutputs {
   }
 };
 
+// Rows that one block holds in shared memory until all are known, so that they are written side by side: stores from place to
+// place cost one multiprocessor a cycle for each item.
+struct StagedRows {
+  const RowOutputs& rows;
+  std::int32_t* assignment_of_row;  // [items of the tile]
+
+  __device__ void put(std::uint32_t position, std::int32_t, std::int32_t assignment) const {
+    assignment_of_row[position] = assignment;
+    rows.assignment_row[assignment] = position < rows.max_rows ? static_cast<std::int32_t>(position) : -1;
+  }
+  __device__ void skip(std::int32_t assignment) const { rows.skip(assignment); }
+
+  // Behind a barrier. The rows that no assignment has are left to RowOutputs::finish.
+  __device__ void write(std::uint32_t total) const {
+    const auto count = static_cast<std::uint32_t>(min64(total, rows.max_rows));
+    for (std::uint32_t r = threadIdx.x; r < count; r += kSortThreads) rows.row_assignment[r] = assignment_of_row[r];
+  }
+};
+
 template <typename Source>
 struct OneBlockParams {
   Source source;
@@ -57,8 +76,10 @@ struct OneBlockParams {
 template <typename Source, int rounds>
 __global__ void __launch_bounds__(kSortThreads, 1) route_in_one_block(const OneBlockParams<Source> p) {
   __shared__ TileShared shared;
+  __shared__ std::int32_t assignment_of_row[rounds * kSortThreads];
   extern __shared__ std::uint32_t entries[];
   const WarpCounts warp_counts(entries, p.digit);
+  const StagedRows staged{p.rows, assignment_of_row};
   Reader<Source, rounds> reader(p.source);
   reader.fetch(0, static_cast<int>(reader.items()));
   TileItems<rounds> items;
@@ -70,8 +91,10 @@ __global__ void __launch_bounds__(kSortThreads, 1) route_in_one_block(const OneB
   const DigitStarts starts = scan_digits(tile_total(p.digit, shared), shared);
   shared.first[threadIdx.x] = starts.start;
   __syncthreads();
-  place_items(items, p.digit, warp_counts, shared, p.rows);
+  place_items(items, p.digit, warp_counts, shared, staged);
   p.rows.set_offsets(starts);
+  __syncthreads();
+  staged.write(starts.total);
   p.rows.finish(starts.total);
   reader.report();
 }
