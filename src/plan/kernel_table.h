@@ -34,8 +34,8 @@ inline constexpr GemmKernel kGemmKernels[] = {
     {"mma_128x128x32", KernelMath::mma16, 128, 128, 32, 2, 2, 4, 73088, 80, 2, 442},
     {"mma_64x128x64", KernelMath::mma16, 64, 128, 64, 2, 2, 3, 76928, 80, 2, 358},
     {"mma_32x128x64", KernelMath::mma16, 32, 128, 64, 1, 4, 3, 64384, 80, 3, 287},
-    {"simt_128x128x8", KernelMath::simt32, 128, 128, 8, 2, 2, 8, 72320, 80, 2, 49},
-    {"simt_32x128x16", KernelMath::simt32, 32, 128, 16, 1, 4, 4, 42880, 80, 3, 43},
+    {"simt_128x128x8", KernelMath::simt32, 128, 128, 8, 2, 2, 8, 72832, 80, 2, 49},
+    {"simt_32x128x16", KernelMath::simt32, 32, 128, 16, 1, 4, 4, 43392, 80, 3, 43},
     {"f64_32x128x16", KernelMath::simple64, 32, 128, 16, 8, 1, 1, 36224, 80, 2, 1},
 };
 inline constexpr int kGemmKernelCount = sizeof(kGemmKernels) / sizeof(kGemmKernels[0]);

@@ -28,8 +28,6 @@ struct MmaShared : PipelineShared<kernel> {
   TileSlot slots[3];  // a tile whose results are on their way, the one in the main loop, and the next
 };
 
-__device__ __forceinline__ int next_slot(int at) { return at == 2 ? 0 : at + 1; }
-
 // Takes the next tile, into `slot`; the work of warp 0. A barrier must pass before others read it.
 template <int kernel, Order a_order, Order b_order>
 __device__ __forceinline__ void claim_tile(const GemmCall& call, TileSlot& slot) {

@@ -29,9 +29,9 @@ struct SimtCopies {
   static constexpr std::uint32_t kPassBytes = threads * kChunkBytes;
 };
 
-// The loaders below copy a thread's chunks of one step with each issue(), in the order of the steps; those behind K become
-// zeros. The fast ones want Operand::fast, and do for each copy only what changes from step to step; GeneralLoader takes the
-// rest.
+// The loaders below copy a thread's chunks of one step with each issue(), in the order of the steps, from step 0 on or from the
+// one that skip() names; those behind K become zeros. The fast ones want Operand::fast, and do for each copy only what changes
+// from step to step; GeneralLoader takes the rest.
 
 // K inside: the rows are the same in every step, and the addresses move on.
 template <typename Copies>
@@ -47,6 +47,12 @@ class RowsLoader {
       from_[i] = operand.base + std::int64_t{max(row, 0)} * static_cast<std::int32_t>(operand.ld_bytes) +
                  Copies::chunk() * kChunkBytes;
     }
+  }
+
+  __device__ __forceinline__ void skip(int steps) {
+    left_ -= steps * Copies::kTileK;
+#pragma unroll
+    for (int i = 0; i < Copies::kCount; ++i) from_[i] += steps * Copies::kTileK * Copies::kElementBytes;
   }
 
   __device__ __forceinline__ void issue(std::uint32_t stage) {
@@ -78,6 +84,11 @@ class OrderedLoader {
     left_ = exists ? operand.row_end - Copies::row(0) : 0;
   }
 
+  __device__ __forceinline__ void skip(int steps) {
+    row_ += steps * Copies::kTileK;
+    left_ -= steps * Copies::kTileK;
+  }
+
   __device__ __forceinline__ void issue(std::uint32_t stage) {
 #pragma unroll
     for (int i = 0; i < Copies::kCount; ++i)
@@ -104,6 +115,11 @@ class ListedLoader {
     column_ = end_ != 0 ? static_cast<std::uint32_t>(column) : 0;
     listed_ = operand.list != nullptr;
     next_ = Copies::row(0);
+    find_rows();
+  }
+
+  __device__ __forceinline__ void skip(int steps) {
+    next_ += (steps - 1) * Copies::kTileK;
     find_rows();
   }
 

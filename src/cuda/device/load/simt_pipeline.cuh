@@ -2,8 +2,9 @@
 // form uses all stages as a ring. One that is rearranged uses half of them as a ring of copies, which only the thread that made
 // a copy touches, and two more for arranged steps: one is multiplied while the other is filled.
 //
-// A main loop calls start() once. Then, in every step, between the products of the step: arrive(), all parts of arrange(),
-// issue(), and last a barrier, behind which it reads the next step and nothing of this one.
+// The first steps are put under way by fill(); a main loop whose tile another object has done that for calls skip_fill(). Then
+// it calls start() once and, in every step, between the products of the step: arrive(), all parts of arrange(), issue(), and
+// last a barrier, behind which it reads the next step and nothing of this one.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +15,19 @@
 
 namespace ggm::cuda {
 
+// Which main loop a tile takes. none: no tiles are left. few: only the first four rows of each thread exist. scaled: rows of K
+// have factors.
+enum class SimtKind { none, general, few, fast, scaled };
+
+struct SimtSlot {
+  Tile tile;
+  TileInputs inputs;
+  SimtKind kind;
+};
+
 template <int kernel>
 struct SimtShared : SharedStorage<kernel, 4, 0, float> {
-  Tile tile, next;
-  TileInputs inputs;                                                 // of `tile`
+  SimtSlot slots[3];  // a tile whose results are on their way, the one in the main loop, and the next
   alignas(16) float scale[kShape<kernel>.stages][kShape<kernel>.k];  // factors of the rows of K in each stage
 };
 
@@ -47,12 +57,21 @@ class SimtPipeline {
   __device__ __forceinline__ std::uint32_t a(unsigned step) const { return last_form<ArrangerA>(step); }
   __device__ __forceinline__ std::uint32_t b(unsigned step) const { return last_form<ArrangerB>(step) + kB; }
 
-  // Puts the first steps under way and makes step 0 ready; `meanwhile` runs in between.
-  template <typename Meanwhile>
-  __device__ __forceinline__ void start(const Meanwhile& meanwhile) {
+  // Puts the first steps under way.
+  __device__ __forceinline__ void fill() {
 #pragma unroll
     for (unsigned step = 0; step < kCopies; ++step) issue(step);
-    meanwhile();
+  }
+
+  // For a pipeline whose first steps another one has put under way: goes on behind them.
+  __device__ __forceinline__ void skip_fill() {
+    a_.skip(kCopies);
+    b_.skip(kCopies);
+    if constexpr (scaled) scale_.skip(kCopies);
+  }
+
+  // Makes step 0 ready.
+  __device__ __forceinline__ void start() {
     if constexpr (scaled) __syncthreads();  // factors
     arrive();
 #pragma unroll

@@ -45,13 +45,11 @@ class SimtTile {
   using Columns = SimtFours<shape.n, shape.k, shape.n / shape.warps_n, kLanesN, b_order == Order::inner_contiguous,
                             kColumnsSwapped<kernel>>;
   static constexpr int kM = Rows::kCount, kN = Columns::kCount;
-  static_assert(shape.k % 2 == 0, "both fragment buffers are used equally often in a step");
+  static_assert(shape.k % 2 == 0, "both buffers of fragments are used equally often in a step");
 
   // Lanes n and n ^ 1 have the same rows, n and n ^ 2 the same columns: so a 16-byte load of a warp takes two accesses to
   // shared memory; it would take four otherwise.
-  __device__ __forceinline__ SimtTile()
-      : rows_(warp() / shape.warps_n, lane() / 2 % 2 + lane() / 16 * 2),
-        columns_(warp() % shape.warps_n, lane() % 2 + lane() / 4 % 4 * 2) {
+  __device__ __forceinline__ SimtTile() : rows_(rows(threadIdx.x)), columns_(columns(threadIdx.x)) {
 #pragma unroll
     for (int i = 0; i < kM; ++i)
 #pragma unroll
@@ -62,53 +60,56 @@ class SimtTile {
   // rows are multiplied.
   template <int fours>
   __device__ __forceinline__ void begin(std::uint32_t a, std::uint32_t b) {
-    load<fours>(fragments_[0], a, b, 0);
+#pragma unroll
+    for (int q = 0; q < fours; ++q) rows_.load(a_[0], a, 0, q);
+#pragma unroll
+    for (int q = 0; q < Columns::kFours; ++q) columns_.load(b_[0], b, 0, q);
   }
 
   // Multiplies k, while the fragments of `next_k` of the step at `a`, `b` are on their way. Every second row goes backwards:
   // its first column's value is still at hand.
   template <int fours>
   __device__ __forceinline__ void multiply(std::uint32_t a, std::uint32_t b, int k, int next_k) {
-    load<fours>(fragments_[(k + 1) % 2], a, b, next_k);
-    const Fragments& f = fragments_[k % 2];
 #pragma unroll
-    for (int i = 0; i < 4 * fours; ++i)
+    for (int q = 0; q < Columns::kFours; ++q) columns_.load(b_[(k + 1) % 2], b, next_k, q);
+    if constexpr (kRowBuffers == 2)
 #pragma unroll
-      for (int n = 0; n < kN; ++n) {
-        const int j = i % 2 == 0 ? n : kN - 1 - n;
-        sums_[i][j] = __fmaf_rn(f.a[i], f.b[j], sums_[i][j]);
-      }
+      for (int q = 0; q < fours; ++q) rows_.load(a_[(k + 1) % 2], a, next_k, q);
+#pragma unroll
+    for (int q = 0; q < fours; ++q) {
+#pragma unroll
+      for (int i = 4 * q; i < 4 * q + 4; ++i)
+#pragma unroll
+        for (int n = 0; n < kN; ++n) {
+          const int j = i % 2 == 0 ? n : kN - 1 - n;
+          sums_[i][j] = __fmaf_rn(a_[k % kRowBuffers][i], b_[k % 2][j], sums_[i][j]);
+        }
+      if constexpr (kRowBuffers == 1) rows_.load(a_[0], a, next_k, q);
+    }
   }
 
-  template <int pitch>
-  __device__ __forceinline__ void stage(float* staging) const {
-#pragma unroll
-    for (int i = 0; i < kM; ++i)
-#pragma unroll
-      for (int j = 0; j < kN; j += 4)
-        *reinterpret_cast<float4*>(staging + rows_.row(i) * pitch + columns_.row(j)) =
-            make_float4(sums_[i][j], sums_[i][j + 1], sums_[i][j + 2], sums_[i][j + 3]);
+  // The thread's row i and column j of the block's tile, and the sums of columns column(j) to column(j) + 3.
+  static __device__ __forceinline__ int row(int i, int thread) { return rows(thread).row(i); }
+  static __device__ __forceinline__ int column(int j, int thread) { return columns(thread).row(j); }
+  __device__ __forceinline__ float4 four(int i, int j) const {
+    return make_float4(sums_[i][j], sums_[i][j + 1], sums_[i][j + 2], sums_[i][j + 3]);
   }
 
  private:
-  struct Fragments {
-    float a[kM], b[kN];
-  };
+  // Where a thread has many rows, four of them are loaded again as soon as they are multiplied: they are needed when all others
+  // have been.
+  static constexpr int kRowBuffers = Rows::kFours >= 4 ? 1 : 2;
 
-  static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
-  static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
-
-  template <int fours>
-  __device__ __forceinline__ void load(Fragments& f, std::uint32_t a, std::uint32_t b, int k) const {
-#pragma unroll
-    for (int q = 0; q < fours; ++q) rows_.load(f.a, a, k, q);
-#pragma unroll
-    for (int q = 0; q < Columns::kFours; ++q) columns_.load(f.b, b, k, q);
+  static __device__ __forceinline__ Rows rows(int thread) {
+    return Rows(thread / 32 / shape.warps_n, thread / 2 % 2 + thread / 16 % 2 * 2);
+  }
+  static __device__ __forceinline__ Columns columns(int thread) {
+    return Columns(thread / 32 % shape.warps_n, thread % 2 + thread / 4 % 4 * 2);
   }
 
   Rows rows_;
   Columns columns_;
-  Fragments fragments_[2];
+  float a_[kRowBuffers][kM], b_[2][kN];
   float sums_[kM][kN];
 };
 

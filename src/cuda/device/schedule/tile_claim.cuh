@@ -20,6 +20,9 @@ struct Tile {
   std::int32_t m_left, n_left;  // rows and columns of the group from there on: 1 or more
 };
 
+// Kernels that claim ahead have three places for tiles: one whose results are on their way, the one in the main loop, the next.
+__device__ __forceinline__ int next_slot(int at) { return at == 2 ? 0 : at + 1; }
+
 // The group whose tiles hold `number`, -1 behind the last. Called by a whole warp.
 __device__ __forceinline__ std::int64_t find_group(const GemmCall& call, std::int64_t number) {
   const std::int64_t* offsets = call.tile_offsets;
