@@ -7,6 +7,7 @@
 
 #include "cuda/device/epilogue/direct_rows.cuh"
 #include "cuda/device/epilogue/epilogue.cuh"
+#include "cuda/device/epilogue/plain_rows.cuh"
 #include "cuda/device/load/mma_loader.cuh"
 #include "cuda/device/load/pipeline.cuh"
 #include "cuda/device/mma/warp_tile.cuh"
@@ -171,7 +172,10 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
     if (!direct) {
       sums.template stage<kStagingPitch>(shared.staging);
       __syncthreads();
-      run_epilogue<float, shape.m, shape.warps()>(call, slot.tile, shared.staging);
+      if (goes_plain<Element>(call))
+        store_plain_rows<Element, shape.m, shape.warps()>(call, slot.tile, shared.staging);
+      else
+        run_epilogue<float, shape.m, shape.warps()>(call, slot.tile, shared.staging);
       __syncthreads();  // the staging is free
     }
     at = next_slot(at);
