@@ -254,7 +254,7 @@ def wanted_cells(arguments, table):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("shared_object", type=pathlib.Path)
     parser.add_argument("--host", action="store_true")
     parser.add_argument("--output", type=pathlib.Path, default=BENCH / "results" / "torch-h200.jsonl")
     parser.add_argument("--manifest", type=pathlib.Path)
@@ -276,9 +276,9 @@ def report_values(found):
 def compare(arguments):
     manifest = check_manifest(arguments.manifest.read_text(encoding="utf-8")) if arguments.manifest else git_manifest()
     started, table = time.monotonic(), workloads()
-    on = OnTensors(Ggm(arguments.library.resolve(), "cuda"), "cuda")
+    on = OnTensors(Ggm(arguments.shared_object.resolve(), "cuda"), "cuda")
     stamp = {"source_id": ids(manifest)["source_id"], "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-             "device": torch.cuda.get_device_name(), "torch": torch.__version__, "library": on.ggm.library.ggm_build_info().decode()}
+             "device": torch.cuda.get_device_name(), "torch": torch.__version__, "library": on.ggm.loaded.ggm_build_info().decode()}
     torch.manual_seed(20)
     random.seed(20)
     found = values(on, small=False)
@@ -310,7 +310,7 @@ def main():
     arguments = parse()
     if arguments.host:
         torch.manual_seed(20)
-        return 1 if report_values(values(OnTensors(Ggm(arguments.library.resolve(), "host"), "cpu"), small=True)) else 0
+        return 1 if report_values(values(OnTensors(Ggm(arguments.shared_object.resolve(), "host"), "cpu"), small=True)) else 0
     try:
         return compare(arguments)
     except Refused as refusal:

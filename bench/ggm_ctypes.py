@@ -64,7 +64,7 @@ class Call:
         self.problem, self.tensors, self.ggm, self.operation = problem, tensors, ggm, operation
         self.bytes = ggm.workspace_bytes(operation, problem)
         self.workspace = workspace(self.bytes) if self.bytes else 0
-        self.function = getattr(ggm.library, operation)
+        self.function = getattr(ggm.loaded, operation)
 
     def __call__(self, stream=0):
         self.ggm.check(self.function(self.ggm.handle, ctypes.byref(self.problem), ctypes.byref(self.tensors), ctypes.c_void_p(self.workspace),
@@ -75,18 +75,18 @@ class Ggm:
     def __init__(self, path, backend="cuda", header=HEADER):
         text = re.sub(r"/\*.*?\*/", " ", pathlib.Path(header).read_text(encoding="utf-8"), flags=re.S)
         self.constants, self.structs = parse_constants(text), parse_structs(text)
-        self.library = ctypes.CDLL(str(path))
+        self.loaded = ctypes.CDLL(str(path))
         for name in ("ggm_status_string", "ggm_last_error", "ggm_build_info"):
-            getattr(self.library, name).restype = ctypes.c_char_p
+            getattr(self.loaded, name).restype = ctypes.c_char_p
         self.handle = ctypes.c_void_p()
         params = self.struct("ggm_create_params", backend=self["GGM_BACKEND_" + backend.upper()])
-        self.check(self.library.ggm_create(ctypes.byref(params), ctypes.byref(self.handle)), "ggm_create")
+        self.check(self.loaded.ggm_create(ctypes.byref(params), ctypes.byref(self.handle)), "ggm_create")
 
     def __getitem__(self, constant):
         return self.constants[constant]
 
     def close(self):
-        self.check(self.library.ggm_destroy(self.handle), "ggm_destroy")
+        self.check(self.loaded.ggm_destroy(self.handle), "ggm_destroy")
 
     def struct(self, name, **fields):
         kind = self.structs[name]
@@ -97,12 +97,12 @@ class Ggm:
 
     def check(self, status, what):
         if status != 0:
-            name = self.library.ggm_status_string(ctypes.c_int32(status)).decode()
-            raise GgmError(f"{what}: {name}: {self.library.ggm_last_error().decode()}")
+            name = self.loaded.ggm_status_string(ctypes.c_int32(status)).decode()
+            raise GgmError(f"{what}: {name}: {self.loaded.ggm_last_error().decode()}")
 
     def workspace_bytes(self, operation, problem):
         size = ctypes.c_size_t()
-        self.check(getattr(self.library, operation + "_workspace_size")(self.handle, ctypes.byref(problem), ctypes.byref(size)), operation)
+        self.check(getattr(self.loaded, operation + "_workspace_size")(self.handle, ctypes.byref(problem), ctypes.byref(size)), operation)
         return size.value
 
     def call(self, operation, problem, tensors, workspace):

@@ -153,20 +153,34 @@ def copy_rate(records):
     return max((r["bytes"] / r["ms"] for r in records if r["operation"] == "bandwidth" and r["contender"].startswith("copy")), default=None)
 
 
+# Paths that the portable kernels serve whatever the card, so that their bar is against the portable contiguous product.
+PORTABLE_PATHS = (("grouped_general", "plain"), ("grouped", "unaligned"))
+
+
+def path_shares(records, plain, table, path):
+    """Fractions of one path over those of the contiguous product, cell by cell; groups of one size beside uniform routing."""
+    shares = []
+    for r in ours(records):
+        workload, product, tokens, routing = cell_of(r)
+        cell = (workload, product, tokens, "uniform" if routing == "equal" else routing)
+        if (r["operation"], r["variant"], r["dtype"]) == path and class_of(r, table) == "train" and cell in plain:
+            shares.append(fraction(r) / plain[cell])
+    return shares
+
+
 def path_lines(records, base, table):
-    """Shares of the plain bf16 contiguous product: cell by cell, groups of one size beside uniform routing."""
-    plain = {cell_of(r): fraction(r) for r in ours(base) if (r["operation"], r["dtype"], r["variant"]) == ("grouped", "bf16", "plain")}
-    lines = []
-    for (operation, variant, dtype), bar in PATH_BARS.items():
-        shares = []
-        for r in ours(records):
-            workload, product, tokens, routing = cell_of(r)
-            cell = (workload, product, tokens, "uniform" if routing == "equal" else routing)
-            if (r["operation"], r["variant"], r["dtype"]) == (operation, variant, dtype) and class_of(r, table) == "train" and cell in plain:
-                shares.append(fraction(r) / plain[cell])
-        if shares:
-            mean, name = geometric_mean(shares), f"{operation} {variant} {dtype}"
-            lines.append(f"  {name:40s} {len(shares):5d} cells {mean:8.3f} of grouped bf16, least {min(shares):.2f} {mark(mean, bar)}")
+    """Shares of the plain bf16 contiguous product of the same family of kernels, which has the bar, and of the library's own."""
+    def plain(contender):
+        return {cell_of(r): fraction(r) for r in base if r["contender"] == contender and (r["operation"], r["dtype"], r["variant"]) == ("grouped", "bf16", "plain")}
+    own, portable, lines = plain("ggm"), plain("ggm-portable"), []
+    for path, bar in PATH_BARS.items():
+        of_portable = path[:2] in PORTABLE_PATHS
+        for whole, of, mine in ((portable, "portable grouped bf16", of_portable), (own, "grouped bf16", not of_portable)):
+            shares = path_shares(records, whole, table, path)
+            if not shares or (not mine and whole is portable):
+                continue
+            mean = geometric_mean(shares)
+            lines.append(f"  {' '.join(path):40s} {len(shares):5d} cells {mean:8.3f} of {of}, least {min(shares):.2f} {mark(mean, bar) if mine else ''}".rstrip())
     return lines
 
 

@@ -19,15 +19,16 @@ bool may_sort(const MoeProblem& problem, std::int64_t features) {
   return problem.routing.max_rows >= kSortedRows && features % 8 == 0 && problem.combine != GGM_COMBINE_ORDERED;
 }
 
-// The product over the rows of an operand [., features] that lies by tokens (gathered) or in sorted rows.
-ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped, std::int64_t features) {
+// The product over the rows of an operand [., features] that lies by tokens (gathered) or in sorted rows. `dots`: with inner
+// products, whose other operand the gathering kernel fetches on the way.
+ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped, std::int64_t features, bool dots) {
   ProductShape shape{};
   shape.type = problem.x_type;
   shape.groups = problem.routing.experts;
   shape.rows = shape.max_rows = problem.routing.max_rows;
   shape.ordered = ordered;
   shape.gathered = !grouped;
-  shape.may_sort = may_sort(problem, features);
+  shape.may_sort = !dots && may_sort(problem, features);
   return shape;
 }
 
@@ -92,7 +93,7 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   plan->ordered = resolve_ordered(problem, by_tokens);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   if (cuda)
-    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.input_grouped, problem.in_features), device,
+    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.input_grouped, problem.in_features, false), device,
                            plan->multiprocessors, &plan->kernels));
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
@@ -122,7 +123,7 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   if (dx || dw) {
     if (cuda)
-      GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.output_grouped, problem.out_features), device,
+      GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.output_grouped, problem.out_features, dw), device,
                              plan->multiprocessors, &plan->dx_kernels));
     plan->dx_table = book_groups(problem.routing.experts, device, &ledger);
     if (!problem.output_grouped && takes_sorted(plan->dx_kernels))

@@ -142,8 +142,9 @@ void sweep_products(const std::vector<Kind>& kinds, std::uint32_t seeds) {
 }
 
 MoeCase draw_layer(std::int32_t type, bool backward, std::uint32_t seed) {
-  constexpr Index shapes[][3] = {{0, 1, 1},    {17, 8, 8},  {33, 2, 4},  {129, 1, 1}, {257, 2, 16},
-                                 {300, 8, 40}, {400, 1, 1}, {500, 3, 8}, {700, 2, 3}, {90, 1, 40}};
+  constexpr Index shapes[][3] = {
+      {0, 1, 1},   {17, 8, 8},  {33, 2, 4},  {129, 1, 1},  {257, 2, 16}, {300, 8, 40}, {400, 1, 1},
+      {500, 3, 8}, {700, 2, 3}, {90, 1, 40}, {600, 8, 24}, {2200, 2, 5}};  // rows enough to be sorted before the product
   constexpr Ids ids[] = {Ids::uniform, Ids::uniform, Ids::skewed, Ids::some_none, Ids::none_at_all};
   constexpr std::int32_t combines[] = {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP};
   const std::int32_t weight_types[] = {0, GGM_TYPE_FLOAT32, GGM_TYPE_FLOAT32, type};

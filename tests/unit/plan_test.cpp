@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "plan/choose.h"
+#include "plan/wgmma_table.h"
 #include "support/test.h"
 
 using namespace ggm;
@@ -88,17 +89,24 @@ void add(const GroupTable& t, std::vector<Booked>* all) {
 std::vector<Booked> regions(const MoeForwardPlan& p) {
   std::vector<Booked> all;
   add(p.rows, &all), add(p.scratch, &all), add(p.table, &all);
-  for (const Region& x : {p.products, p.sums, p.turns, p.host_scratch}) add(x, &all);
+  for (const Region& x : {p.sorted_x, p.products, p.sums, p.turns, p.host_scratch}) add(x, &all);
   return all;
 }
 std::vector<Booked> regions(const MoeBackwardPlan& p) {
   std::vector<Booked> all;
   add(p.rows, &all), add(p.scratch, &all), add(p.dx_table, &all), add(p.d_weight_table, &all);
-  for (const Region& x : {p.products, p.sums, p.turns, p.dots, p.host_scratch}) add(x, &all);
-  // One of them may take turns with the products, not both: the weight gradient reads them together.
+  for (const Region& x : {p.sorted_dy, p.products, p.sums, p.turns, p.dots, p.host_scratch}) add(x, &all);
+  // Rows of dy are scaled where they were sorted, when dx is done. One of them may take turns with the products, not both: the
+  // weight gradient reads them together.
   int shared = 0;
-  for (const Region& copy : {p.scaled_dy, p.sorted_x}) {
+  for (const Region* at : {&p.scaled_dy, &p.sorted_x}) {
+    const Region& copy = *at;
     if (copy.bytes == 0) continue;
+    if (at == &p.scaled_dy && p.sorted_dy.bytes > 0) {
+      REQUIRE(copy.offset == p.sorted_dy.offset);
+      REQUIRE(copy.bytes <= p.sorted_dy.bytes);
+      continue;
+    }
     if (copy.offset != p.products.offset || p.products.bytes == 0) {
       add(copy, &all);
       continue;
@@ -323,6 +331,51 @@ TEST_CASE(
   p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
   CHECK(backward(p).scaled_dy.bytes == rows * 2056 * 2);
   CHECK(backward(p, card({90, 227})).scaled_dy.bytes == 0);
+}
+
+TEST_CASE("workspace: rows by tokens are sorted before the products of wgmma kernels from 4096 assignments on", "[host]") {
+  const auto forward = [](const ggm_moe_problem_t& p, const Device& device = hopper()) {
+    return plan_moe<MoeForwardPlan>(MoeKind::forward, p, device);
+  };
+  ggm_moe_problem_t p = moe(512);  // eight experts a token
+  p.in_features = 1008;
+  p.out_features = 2056;
+  const std::int64_t rows = p.tokens * p.top_k;
+  REQUIRE(rows == 4096);
+  CHECK(forward(p).sorted_x.bytes == rows * 1008 * 2);
+  CHECK_FALSE(kWgmmaKernels[forward(p).kernels.wgmma].gathered);
+
+  // Fewer rows, rows that the copy engine cannot read, the ordered combine, other kernels and sorted rows have no copy.
+  const auto has_none = [&](ggm_moe_problem_t other, const Device& device = hopper()) {
+    CHECK(forward(other, device).sorted_x.bytes == 0);
+  };
+  has_none(p, card({90, 227}));
+  ggm_moe_problem_t other = p;
+  other.tokens = 511;
+  has_none(other);
+  CHECK(kWgmmaKernels[forward(other).kernels.wgmma].gathered);
+  other = p;
+  other.in_features += 4;
+  has_none(other);
+  other = p;
+  other.combine = GGM_COMBINE_ORDERED;
+  has_none(other);
+  other = p;
+  other.sm_limit = 1;
+  has_none(other);
+  other = p;
+  other.input_rows = GGM_ROWS_GROUPED;
+  has_none(other);
+
+  // dy likewise, for dx alone: with inner products the gathering kernel fetches x on the way.
+  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
+  auto gradients = plan_moe<MoeBackwardPlan>(MoeKind::backward, p, hopper());
+  CHECK(gradients.sorted_dy.bytes == rows * 2056 * 2);
+  CHECK(gradients.scaled_dy.offset == gradients.sorted_dy.offset);
+  p.gradients |= GGM_GRADIENT_ROUTING_WEIGHTS;
+  gradients = plan_moe<MoeBackwardPlan>(MoeKind::backward, p, hopper());
+  CHECK(gradients.sorted_dy.bytes == 0);
+  CHECK(kWgmmaKernels[gradients.dx_kernels.wgmma].gathered);
 }
 
 TEST_CASE("workspace: a size beyond 64 bits is an overflow, not a wrap", "[host]") {

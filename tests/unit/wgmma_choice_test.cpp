@@ -87,6 +87,21 @@ TEST_CASE("wgmma choice: 16-bit products over rows in order, through a list, and
   CHECK(choice_of(no_groups) == "wgmma_144x128");
 }
 
+TEST_CASE("wgmma choice: rows of a list that may be sorted take the kernel of rows in order, unless the other is named",
+          "[host]") {
+  ProductShape shape = gathered(rows_of(1000));
+  shape.may_sort = true;
+  CHECK(choice_of(shape) == "wgmma_144x128");
+  {
+    const Forced forced("wgmma_144x256_gather");
+    CHECK(choice_of(shape) == "wgmma_144x256_gather");
+  }
+  const Forced forced("wgmma_144x128");
+  CHECK(choice_of(shape) == "wgmma_144x128");
+  shape.may_sort = false;
+  require_refused(GGM_STATUS_UNSUPPORTED, shape, "wgmma_144x128");
+}
+
 TEST_CASE("wgmma choice: every kernel of the table is taken for something, and fits what it is taken for", "[host]") {
   bool taken[kWgmmaKernelCount] = {};
   for (const bool list : {false, true})

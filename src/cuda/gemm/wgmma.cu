@@ -151,7 +151,8 @@ ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, 
   GGM_TRY(make_map(row.turned ? b : a, false, &hopper.left_map));
   if (!row.gathered) GGM_TRY(make_map(row.turned ? a : b, row.turned, &hopper.right_map));
   GGM_TRY(make_result_map(call, d, &hopper.result));
-  hopper.dots_by_stages = call.epilogue.dots != nullptr && can_gather(call.epilogue.dot_x, call.epilogue.dot_x_ld);
+  hopper.dots_by_stages =
+      row.gathered && call.epilogue.dots != nullptr && can_gather(call.epilogue.dot_x, call.epilogue.dot_x_ld);
 
   int device = 0, available = 0;
   GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));

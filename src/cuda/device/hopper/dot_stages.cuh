@@ -1,5 +1,5 @@
 // Rows of x for the inner products of a tile (Epilogue::dots) come like one more operand: behind the steps of K, in
-// Shared::kDotStages stages whose right half has 64 columns of x for each row of the tile. A warpgroup uses two of them, for
+// kDotStages stages whose right half has 64 columns of x for each row of the tile. A warpgroup uses two of them, for
 // its 128 columns; where both multiply one tile, each lets the other's pass.
 #pragma once
 
@@ -7,6 +7,8 @@
 #include "cuda/device/ptx/thread.cuh"
 
 namespace ggm::cuda {
+
+inline constexpr int kDotStages = 4;
 
 template <typename Shared>
 class DotStages {
@@ -18,7 +20,7 @@ class DotStages {
         empty_(ptx::shared_address(shared.stage_empty)),
         first_(first_step) {}
 
-  // Waits for the warpgroup's own two. `group`: 0, or the warpgroup of a tile that both multiply.
+  // Waits for the warpgroup's own two. `group`: which of the two it is.
   __device__ __forceinline__ void begin(int group) const {
     for (int i = 0; i < 2 * group; ++i) pass(i);
     for (int i = 2 * group; i < 2 * group + 2; ++i) wait(i);
@@ -32,7 +34,7 @@ class DotStages {
     ptx::fence_async_proxy();  // ordinary writes were here, and the copy engine may be next
     __syncwarp();
     for (int i = 2 * group; i < 2 * group + 2; ++i) release(i);
-    for (int i = 2 * group + 2; i < Shared::kDotStages; ++i) pass(i);
+    for (int i = 2 * group + 2; i < kDotStages; ++i) pass(i);
   }
 
  private:

@@ -82,63 +82,12 @@ __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& sha
     }
     if (!call.dots_by_stages) continue;
     rows.look_up(e.dot_rows, first_row, line, m_left);
-    for (; step < steps + Shared::kDotStages; step += 2) {
+    for (; step < steps + kDotStages; step += 2) {
       const RingPlace<Shared::kStages> stage(first_step + step);
       ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
       const DotColumns x(e, n0 + (step - steps) * 64 + chunk * 8, columns);
       rows.copy(to + stage.at * Shared::kRightBytes, x.from, x.ld_bytes, x.bytes, eights);
       ptx::arrive_behind_copies(full + stage.at * 8);
-    }
-  }
-}
-
-// The rows of x alone, for tiles whose right operand the copy engine brings; the work of one warp.
-template <typename Shared>
-__device__ __forceinline__ void gather_dots(const HopperCall& call, Shared& shared) {
-  const int line = static_cast<int>(threadIdx.x) % 32 / 8, chunk = static_cast<int>(threadIdx.x) % 8;
-  const std::uint32_t full = ptx::shared_address(shared.stage_full), empty = ptx::shared_address(shared.stage_empty);
-  const std::uint32_t right = ptx::shared_address(shared.right);
-  const Epilogue& e = call.gemm.epilogue;
-  RingPlace<Shared::kStages> stage(0);
-  for (std::uint32_t n = 0;; ++n) {
-    const RingPlace<kTileSlots> place(n);
-    ptx::wait(ptx::shared_address(shared.notice_full) + place.at * 8, place.parity);
-    const TileNotice& notice = shared.notices[place.at];
-    const Tile& tile = notice.tiles[0];
-    if (ptx::uniform(tile.group) < 0) return;
-    const int steps = (ptx::uniform(tile.desc.k) + kStepK - 1) / kStepK, m_left = tile.m_left, n0 = tile.n0,
-              columns = tile.desc.n;
-    const std::int64_t first_row = std::int64_t{tile.desc.first_row} + tile.m0;
-    constexpr int kBlocks = (Shared::kMaxRight + 31) / 32;
-    std::int32_t rows[kBlocks];  // of x: a lane has every 32nd
-#pragma unroll
-    for (int i = 0; i < kBlocks; ++i) {
-      const int row = 32 * i + static_cast<int>(threadIdx.x) % 32;
-      rows[i] = -1;
-      if (row < m_left)
-        rows[i] = e.dot_rows != nullptr ? __ldg(e.dot_rows + first_row + row) : static_cast<std::int32_t>(first_row) + row;
-    }
-    ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
-    // NOTE: every stage is waited for, also those that others fill: a parity tells two phases apart, not three.
-    for (int step = 0; step < steps; ++step, stage.next()) ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
-    for (int i = 0; i < Shared::kDotStages; ++i, stage.next()) {
-      ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
-      const DotColumns x(e, n0 + i * 64 + chunk * 8, columns);
-      const std::uint32_t to = right + stage.at * Shared::kRightBytes;
-#pragma unroll
-      for (int block = 0; block < kBlocks; ++block)
-#pragma unroll 2
-        for (int r = 0; r < 32; r += 4) {
-          const std::int32_t row = __shfl_sync(0xffffffffu, rows[block], r + line);
-          const int at = 32 * block + r + line;
-          if (32 * block + r < m_left)
-            ptx::cp_async_16_row(row, x.ld_bytes, to + at * 128 + (chunk ^ at % 8) * 16, x.from, x.bytes);
-        }
-      ptx::cp_async_commit();
-      ptx::cp_async_wait<0>();
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) ptx::arrive(full + stage.at * 8);
-      __syncwarp();
     }
   }
 }

@@ -21,7 +21,7 @@
 namespace ggm::cuda {
 
 template <typename Shared>
-__device__ __forceinline__ void init_barriers(Shared& shared, bool by_stages) {
+__device__ __forceinline__ void init_barriers(Shared& shared) {
   if (threadIdx.x == 0) {
     constexpr unsigned kTogether = Shared::kGathered ? kConsumers : 1;  // warpgroups that multiply one tile
     for (int i = 0; i < Shared::kStages; ++i) {
@@ -32,9 +32,8 @@ __device__ __forceinline__ void init_barriers(Shared& shared, bool by_stages) {
     for (int i = 0; i < kTileSlots; ++i) {
       ptx::init_barrier(ptx::shared_address(shared.notice_full + i), 32);
       // Warps that feed, and warpgroups that multiply the tile.
-      ptx::init_barrier(ptx::shared_address(shared.notice_empty + i), Shared::kGathered
-                                                                          ? 32 + kWarpgroup + kTogether * kWarpgroup
-                                                                          : 2 * 32 + kWarpgroup + (by_stages ? 32 : 0));
+      ptx::init_barrier(ptx::shared_address(shared.notice_empty + i),
+                        Shared::kGathered ? 32 + kWarpgroup + kTogether * kWarpgroup : 2 * 32 + kWarpgroup);
       ptx::init_barrier(ptx::shared_address(shared.claim_full + i), 1);
       ptx::init_barrier(ptx::shared_address(shared.claim_empty + i), 2 * 32);  // the schedulers of both blocks
     }
@@ -44,9 +43,20 @@ __device__ __forceinline__ void init_barriers(Shared& shared, bool by_stages) {
   ptx::cluster_sync();
 }
 
-template <typename Shared>
-__device__ __forceinline__ DotStages<Shared> dot_stages(const TileNotice& notice, Shared& shared) {
-  return DotStages<Shared>(shared, notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK);
+// The inner products of one tile, some of which the warpgroup may have.
+template <typename Rows, typename Shared>
+__device__ __forceinline__ void store_dots(const HopperCall& call, const TileNotice& notice, Rows rows, bool some,
+                                           Shared& shared, int group) {
+  if constexpr (Shared::kGathered) {
+    if (call.dots_by_stages) {
+      const DotStages<Shared> x(shared, notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK);
+      x.begin(group);
+      if (some) rows.store_dots(x.half(group, 0), x.half(group, 1));
+      x.end(group);
+      return;
+    }
+  }
+  if (some) rows.store_dots();
 }
 
 // The results of one tile, the work of one warpgroup.
@@ -66,15 +76,7 @@ __device__ __forceinline__ void store_tile(const HopperCall& call, const TileNot
       ptx::named_sync(barrier, kWarpgroup);
     }
     if (call.gemm.epilogue.dots != nullptr) {
-      if (call.dots_by_stages) {
-        const DotStages<Shared> x = dot_stages(notice, shared);
-        const int own = Shared::kGathered ? group : 0;
-        if constexpr (Shared::kGathered) x.begin(own);
-        if (some) Turned(call.gemm, tile, sums, staging, barrier).store_dots(x.half(own, 0), x.half(own, 1));
-        x.end(own);
-      } else if (some) {
-        Turned(call.gemm, tile, sums, staging, barrier).store_dots();
-      }
+      store_dots(call, notice, Turned(call.gemm, tile, sums, staging, barrier), some, shared, group);
       if (call.result.used) ptx::named_sync(barrier, kWarpgroup);  // the staging has been read
     }
     if (!some) return;
@@ -110,8 +112,6 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
     // take the end of the phase before for its own.
     if constexpr (kTurns) ptx::named_sync(kOrderBarrier + group, kBoth);
     sums.multiply(notice, kTurns ? 0 : group * 128, shared, [&] {
-      if constexpr (kTurns && turned)
-        if (call.dots_by_stages) dot_stages(notice, shared).begin(0);
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
     // The first warpgroup's turn comes after the second one's last tile, the second one's after the first one's of this round.
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
   extern __shared__ __align__(1024) char raw[];
   auto& shared = *reinterpret_cast<Shared*>(raw);
   if (ptx::shared_address(raw) % 1024 != 0) __trap();  // the swizzle goes by address bits
-  init_barriers(shared, call.dots_by_stages);
+  init_barriers(shared);
   const int role = ptx::uniform(static_cast<int>(threadIdx.x) / kWarpgroup);
   const int warp = ptx::uniform(static_cast<int>(threadIdx.x) / 32 % 4);
   // The registers of a multiprocessor, divided among the warpgroups.
@@ -144,13 +144,9 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
     ptx::shrink_registers<kFeeding>();
     if (warp == 0) schedule_tiles<turned>(call, shared);
     if (warp == 1)
-      feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), call.dots_by_stages ? Shared::kDotStages : 0);
+      feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), call.dots_by_stages ? kDotStages : 0);
     if constexpr (!kGathered)
-      if (warp == 2)
-        feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, shared),
-                     call.dots_by_stages ? Shared::kDotStages : 0);
-    if constexpr (!kGathered && turned)
-      if (warp == 3 && call.dots_by_stages) gather_dots(call, shared);
+      if (warp == 2) feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, shared), 0);
   } else if (kGathered && role == 1) {
     ptx::shrink_registers<kGathering>();
     if constexpr (kGathered) gather_right(call, shared, warp);

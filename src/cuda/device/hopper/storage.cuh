@@ -32,8 +32,7 @@ struct HopperShared {
   static constexpr int kFirstConsumer = 1 + gathered;  // warpgroups before it feed
   static constexpr int kThreads = (kFirstConsumer + kConsumers) * kWarpgroup;
   static constexpr int kLeftTile = gathered ? 256 : 128;
-  static constexpr int kDotStages = kLeftTile / 64;  // see dot_stages.cuh
-  static constexpr int kBlock = 64 * kStepK * 2;     // a box of 64 rows
+  static constexpr int kBlock = 64 * kStepK * 2;  // a box of 64 rows
   static constexpr int kLeftBytes = kLeftTile * kStepK * 2;
   static constexpr int kRightBytes = right_outer ? (max_right + 63) / 64 * kBlock : max_right * kStepK * 2;
   static constexpr int kStaging = staging_bytes;

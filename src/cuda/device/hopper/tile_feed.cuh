@@ -154,7 +154,7 @@ __device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared&
                         notice.tiles[i].desc);
       __syncwarp();
       if (lane == 0) place_tile<Shared, turned>(cursor.group(), number - cursor.begin(), block, first_step, notice);
-      first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK + (hopper.dots_by_stages ? Shared::kDotStages : 0);
+      first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK + (hopper.dots_by_stages ? kDotStages : 0);
       before = &notice;
     } else if (lane == 0) {
       notice.tiles[0].group = -1;
@@ -199,7 +199,7 @@ __device__ __forceinline__ void feed_operand(Shared& shared, Operand operand, in
     }
     for (int step = 0; step < others; ++step, stage.next()) {
       ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
-      if (Operand::kLeft && ptx::elect_one()) ptx::arrive(full + stage.at * 8);
+      if (ptx::elect_one()) ptx::arrive(full + stage.at * 8);
       __syncwarp();
     }
   }
@@ -233,7 +233,6 @@ struct OperandCorner {
 template <typename Shared, bool k_outer>
 class LeftFeed {
  public:
-  static constexpr bool kLeft = true;
   __device__ __forceinline__ LeftFeed(const OperandMap& map, Shared& shared)
       : map_(map), to_(ptx::shared_address(shared.left)), block_(ptx::uniform(static_cast<int>(ptx::block_in_cluster()))) {}
 
@@ -271,7 +270,6 @@ class LeftFeed {
 template <typename Shared, bool k_outer>
 class RightFeed {
  public:
-  static constexpr bool kLeft = false;
   __device__ __forceinline__ RightFeed(const OperandMap& map, Shared& shared)
       : map_(map), to_(ptx::shared_address(shared.right)) {}
 
