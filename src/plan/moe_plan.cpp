@@ -11,29 +11,29 @@ namespace {
 // would not be monotone in it.
 bool resolve_ordered(const MoeProblem& problem, bool by_tokens) { return by_tokens && problem.combine == GGM_COMBINE_ORDERED; }
 
-// Assignments from which rows by tokens are copied into sorted order before a product of wgmma kernels: the copy takes less
-// than the product loses by gathering (docs/kernels.md). Not with the ordered combine, whose callers want no tensor of a row
-// for each assignment.
+// Rows from which those of dy that lie by tokens are copied into sorted order before dx by a wgmma kernel: the copy takes less
+// than the product loses by gathering (docs/kernels.md). More rows never need less workspace, as the rule asks. Not where the
+// copy engine cannot read the weights anyway; not with inner products, for which the gathering kernel fetches x on the way; not
+// with the ordered combine, whose callers want no tensor of a row for each assignment; and never in the forward, which
+// promises to hold none of x.
 constexpr std::int64_t kSortedRows = 4096;
-bool may_sort(const MoeProblem& problem, std::int64_t features) {
-  return problem.routing.max_rows >= kSortedRows && features % 8 == 0 && problem.combine != GGM_COMBINE_ORDERED;
+bool sorts_for_dx(const MoeProblem& problem) {
+  const bool aligned = problem.in_features % 8 == 0 && problem.out_features % 8 == 0 && problem.weight_ld % 8 == 0 &&
+                       problem.weight_stride % 8 == 0;
+  return problem.routing.max_rows >= kSortedRows && aligned && !problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS) &&
+         problem.combine != GGM_COMBINE_ORDERED;
 }
 
-// The product over the rows of an operand [., features] that lies by tokens (gathered) or in sorted rows. `dots`: with inner
-// products, whose other operand the gathering kernel fetches on the way.
-ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped, std::int64_t features, bool dots) {
+// The product over the rows of an operand that lies by tokens (gathered) or in sorted rows.
+ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped) {
   ProductShape shape{};
   shape.type = problem.x_type;
   shape.groups = problem.routing.experts;
   shape.rows = shape.max_rows = problem.routing.max_rows;
   shape.ordered = ordered;
   shape.gathered = !grouped;
-  shape.may_sort = !dots && may_sort(problem, features);
   return shape;
 }
-
-// Whether the kernel that was chosen for rows by tokens wants them in sorted order.
-bool takes_sorted(const ProductKernels& kernels) { return kernels.wgmma >= 0 && !kWgmmaKernels[kernels.wgmma].gathered; }
 
 struct CombineRegions {
   Region products, sums, turns;
@@ -93,13 +93,11 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   plan->ordered = resolve_ordered(problem, by_tokens);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   if (cuda)
-    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.input_grouped, problem.in_features, false), device,
-                           plan->multiprocessors, &plan->kernels));
+    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.input_grouped), device, plan->multiprocessors,
+                           &plan->kernels));
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   plan->table = book_groups(problem.routing.experts, device, &ledger);
-  if (!problem.input_grouped && takes_sorted(plan->kernels))
-    plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, Region{}, &ledger);
   if (by_tokens) {
     const CombineRegions combine = book_combine(problem, plan->ordered, problem.out_features, problem.forward_product_type,
                                                 problem.y_type, device, &ledger);
@@ -122,11 +120,14 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   if (dx || dw) {
-    if (cuda)
-      GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.output_grouped, problem.out_features, dw), device,
-                             plan->multiprocessors, &plan->dx_kernels));
+    if (cuda) {
+      ProductShape shape = row_product(problem, plan->ordered, problem.output_grouped);
+      shape.may_sort = sorts_for_dx(problem);
+      GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->dx_kernels));
+    }
     plan->dx_table = book_groups(problem.routing.experts, device, &ledger);
-    if (!problem.output_grouped && takes_sorted(plan->dx_kernels))
+    const int wgmma = plan->dx_kernels.wgmma;
+    if (!problem.output_grouped && wgmma >= 0 && !kWgmmaKernels[wgmma].gathered)
       plan->sorted_dy = book_sorted(problem, problem.out_features, problem.dy_type, Region{}, &ledger);
   }
   if (by_tokens) {

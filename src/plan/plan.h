@@ -78,7 +78,6 @@ struct MoeForwardPlan {
   RowArrays rows;
   RouteScratch scratch;
   GroupTable table;
-  Region sorted_x;  // [max_rows, in_features] of x_type: rows of x in sorted order. Empty: the product gathers them
   Region products;  // [max_rows, out_features] of forward_product_type: two-step with output by tokens
   Region sums;      // accumulator type [tokens, out_features]: ordered, when y_type is not the accumulator type
   Region turns;     // uint16 [tokens, ceil(out_features / kTurnColumns)]: ordered (CUDA)

@@ -356,6 +356,29 @@ TEST_CASE("hopper: moe_backward has the bits of the portable kernels, GPU", "[gp
   sweep_layers<MoeBackwardRun>(true, 160);
 }
 
+// Behind the last column the sums of a tile are not numbers where dy is infinite: they must be left out, not multiplied by
+// zeros.
+TEST_CASE("hopper: inner products of rows of no multiple of eight columns, with infinities, GPU", "[gpu][hopper]") {
+  Families families;
+  for (const Index in_features : {1, 2, 12, 68, 133})
+    for (const std::uint32_t gradients : {GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS, +GGM_GRADIENT_ROUTING_WEIGHTS})
+      for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
+        MoeCase c;
+        c.type = GGM_TYPE_BFLOAT16;
+        c.data = Data::random;
+        c.routing = {300, 4, 6, Locality::all_local, Ids::uniform, 5};
+        c.in_features = in_features;
+        c.out_features = 64;
+        c.order = GGM_ORDER_KN;
+        c.combine = combine;
+        c.routing_weight_type = GGM_TYPE_FLOAT32;
+        c.x_gap = (8 - in_features % 8) % 8;
+        c.infinite_dy = true;
+        c.gradients = gradients;
+        require_same_layer<MoeBackwardRun>(families, c);
+      }
+}
+
 TEST_CASE("hopper: limits of one, two and three multiprocessors, GPU", "[gpu][hopper]") {
   for (const std::int32_t limit : {1, 2, 3}) {  // one is no cluster: the portable kernels
     Families families;

@@ -20,7 +20,9 @@ struct MoeCase {
   bool add = false, keep = false;
   std::int32_t id_type = GGM_INDEX_INT32;  // 0: the routing arrays are given
   std::int64_t gap = 0, misalign = 0;
-  int strides = 0;  // 0 packed, 1 with gaps, 2 shared weight and bias
+  std::int64_t x_gap = 0;    // of x alone, besides
+  bool infinite_dy = false;  // with some infinities in dy
+  int strides = 0;           // 0 packed, 1 with gaps, 2 shared weight and bias
   std::int32_t sm_limit = 0;
   std::uint32_t gradients = 0;  // backward only
   std::uint32_t hostile = 0;    // with given arrays: seed of spoil()

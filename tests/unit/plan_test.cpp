@@ -89,7 +89,7 @@ void add(const GroupTable& t, std::vector<Booked>* all) {
 std::vector<Booked> regions(const MoeForwardPlan& p) {
   std::vector<Booked> all;
   add(p.rows, &all), add(p.scratch, &all), add(p.table, &all);
-  for (const Region& x : {p.sorted_x, p.products, p.sums, p.turns, p.host_scratch}) add(x, &all);
+  for (const Region& x : {p.products, p.sums, p.turns, p.host_scratch}) add(x, &all);
   return all;
 }
 std::vector<Booked> regions(const MoeBackwardPlan& p) {
@@ -333,29 +333,42 @@ TEST_CASE(
   CHECK(backward(p, card({90, 227})).scaled_dy.bytes == 0);
 }
 
-TEST_CASE("workspace: rows by tokens are sorted before the products of wgmma kernels from 4096 assignments on", "[host]") {
-  const auto forward = [](const ggm_moe_problem_t& p, const Device& device = hopper()) {
-    return plan_moe<MoeForwardPlan>(MoeKind::forward, p, device);
+TEST_CASE("workspace: rows of dy by tokens are sorted before dx of wgmma kernels from 4096 rows on", "[host]") {
+  const auto backward = [](const ggm_moe_problem_t& p, const Device& device = hopper()) {
+    return plan_moe<MoeBackwardPlan>(MoeKind::backward, p, device);
   };
   ggm_moe_problem_t p = moe(512);  // eight experts a token
   p.in_features = 1008;
   p.out_features = 2056;
+  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
   const std::int64_t rows = p.tokens * p.top_k;
   REQUIRE(rows == 4096);
-  CHECK(forward(p).sorted_x.bytes == rows * 1008 * 2);
-  CHECK_FALSE(kWgmmaKernels[forward(p).kernels.wgmma].gathered);
+  const auto sorted = backward(p);
+  CHECK(sorted.sorted_dy.bytes == rows * 2056 * 2);
+  CHECK(sorted.scaled_dy.offset == sorted.sorted_dy.offset);
+  CHECK_FALSE(kWgmmaKernels[sorted.dx_kernels.wgmma].gathered);
 
-  // Fewer rows, rows that the copy engine cannot read, the ordered combine, other kernels and sorted rows have no copy.
-  const auto has_none = [&](ggm_moe_problem_t other, const Device& device = hopper()) {
-    CHECK(forward(other, device).sorted_x.bytes == 0);
+  // Fewer rows, inner products, rows or weights that the copy engine cannot read, the ordered combine, other kernels and sorted
+  // rows have no copy.
+  const auto has_none = [&](const ggm_moe_problem_t& other, const Device& device = hopper()) {
+    CHECK(backward(other, device).sorted_dy.bytes == 0);
   };
   has_none(p, card({90, 227}));
   ggm_moe_problem_t other = p;
   other.tokens = 511;
   has_none(other);
-  CHECK(kWgmmaKernels[forward(other).kernels.wgmma].gathered);
+  CHECK(kWgmmaKernels[backward(other).dx_kernels.wgmma].gathered);
   other = p;
-  other.in_features += 4;
+  other.gradients |= GGM_GRADIENT_ROUTING_WEIGHTS;
+  has_none(other);
+  CHECK(kWgmmaKernels[backward(other).dx_kernels.wgmma].gathered);
+  for (std::int64_t ggm_moe_problem_t::*features : {&ggm_moe_problem_t::in_features, &ggm_moe_problem_t::out_features}) {
+    other = p;
+    other.*features += 4;
+    has_none(other);
+  }
+  other = p;
+  other.weight_ld = p.in_features + 4;
   has_none(other);
   other = p;
   other.combine = GGM_COMBINE_ORDERED;
@@ -364,18 +377,8 @@ TEST_CASE("workspace: rows by tokens are sorted before the products of wgmma ker
   other.sm_limit = 1;
   has_none(other);
   other = p;
-  other.input_rows = GGM_ROWS_GROUPED;
+  other.output_rows = GGM_ROWS_GROUPED;
   has_none(other);
-
-  // dy likewise, for dx alone: with inner products the gathering kernel fetches x on the way.
-  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
-  auto gradients = plan_moe<MoeBackwardPlan>(MoeKind::backward, p, hopper());
-  CHECK(gradients.sorted_dy.bytes == rows * 2056 * 2);
-  CHECK(gradients.scaled_dy.offset == gradients.sorted_dy.offset);
-  p.gradients |= GGM_GRADIENT_ROUTING_WEIGHTS;
-  gradients = plan_moe<MoeBackwardPlan>(MoeKind::backward, p, hopper());
-  CHECK(gradients.sorted_dy.bytes == 0);
-  CHECK(kWgmmaKernels[gradients.dx_kernels.wgmma].gathered);
 }
 
 TEST_CASE("workspace: a size beyond 64 bits is an overflow, not a wrap", "[host]") {

@@ -79,7 +79,7 @@ TEST_CASE("tile order: neighbours in the order share rows and columns", "[host]"
   // 256 tiles of a large group touch 16 rows and 16 columns of tiles, not 4 and 64.
   std::set<std::int64_t> rows, columns;
   for (std::int64_t i = 0; i < 256; ++i) {
-    const TileCoordinate at = ggm::cuda::tile_at(i, 64, 64);
+    const TileCoordinate at = ggm::cuda::tile_at<std::int64_t>(i, 64, 64);
     rows.insert(at.row);
     columns.insert(at.column);
   }

@@ -124,10 +124,10 @@ TEST_CASE("tile pairs: no pair for a group without rows or columns", "[host]") {
 TEST_CASE("tile pairs: extents near 2^31", "[host]") {
   const Index large = (Index{1} << 31) - 1;
   const TilePairs pairs(large, large, 128, 144);
-  CHECK(pairs.count() == pairs.left_tiles * pairs.right_tiles / 2);
+  CHECK(pairs.count() == Index{pairs.left_tiles} * pairs.right_tiles / 2);
   const TilePairs::Corner last = pairs.corner(pairs.count() - 1, 1);
-  CHECK(last.left == (pairs.left_tiles - 1) * 128);
-  CHECK(last.right == (pairs.right_tiles - 1) * pairs.width);
+  CHECK(last.left == Index{pairs.left_tiles - 1} * 128);
+  CHECK(last.right == Index{pairs.right_tiles - 1} * pairs.width);
   CHECK(last.left < large);
-  CHECK(pairs.right_tiles * pairs.width >= large);
+  CHECK(Index{pairs.right_tiles} * pairs.width >= large);
 }

@@ -47,6 +47,11 @@ ggm_status_t finish_routing_weights(const Backward& b) {
   return dot_rows(dot, b.launch);
 }
 
+// Whether the rows of dy that were sorted for dx are those of the weight gradient as well: without weights to scale them by.
+bool sorted_dy_serves_twice(const Backward& b) {
+  return b.plan.sorted_dy.bytes > 0 && b.plan.scaled_dy.bytes > 0 && b.rows.row_weight == nullptr;
+}
+
 // dx and d_routing_weights. The weights are read the other way round: the inner index runs over their out_features.
 ggm_status_t run_dx(const Backward& b) {
   const MoeProblem& problem = b.problem;
@@ -71,7 +76,7 @@ ggm_status_t run_dx(const Backward& b) {
     RowOperand dy = b.dy;
     if (b.plan.sorted_dy.bytes > 0) {
       dy = {b.plan.sorted_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true};
-      GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, nullptr, true, dy, b.launch));
+      GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, nullptr, !sorted_dy_serves_twice(b), dy, b.launch));
     }
     build.a = dy.operand();
     build.b = {b.tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
@@ -108,7 +113,8 @@ ggm_status_t run_d_weight(const Backward& b) {
   RowOperand dy = b.dy, x = b.x;
   if (scaled_before) {
     dy = {b.plan.scaled_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true};
-    GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, b.rows.row_weight, keeps_unused, dy, b.launch));
+    if (!sorted_dy_serves_twice(b))
+      GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, b.rows.row_weight, keeps_unused, dy, b.launch));
   }
   if (b.plan.sorted_x.bytes > 0) {
     x = {b.plan.sorted_x.at<void>(b.workspace), problem.in_features, problem.x_type, true};

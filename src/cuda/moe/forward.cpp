@@ -24,12 +24,7 @@ ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& pl
                     .sums = plan.sums.at<void>(workspace),
                     .turns = plan.turns.at<std::uint16_t>(workspace),
                     .turns_bytes = plan.turns.bytes};
-  RowOperand x{tensors.x, problem.x_ld, problem.x_type, problem.input_grouped};
-  if (plan.sorted_x.bytes > 0) {
-    const RowOperand sorted{plan.sorted_x.at<void>(workspace), problem.in_features, problem.x_type, true};
-    GGM_TRY(sort_rows(problem, rows, x, problem.in_features, nullptr, true, sorted, launch));
-    x = sorted;
-  }
+  const RowOperand x{tensors.x, problem.x_ld, problem.x_type, problem.input_grouped};
   const TablePointers table = table_pointers(plan.table, workspace);
 
   GroupBuild build = row_groups(problem, rows);

@@ -2,7 +2,6 @@
 //
 // A token's rows must be added in ascending order, but its slots name them in any order: the threads of a token first sort the
 // few row numbers in shared memory by counting, for each, how many are smaller.
-#include <type_traits>
 
 #include "cuda/rows/element.cuh"
 #include "cuda/rows/kernels.h"
@@ -151,15 +150,16 @@ __device__ void write_token(const CombineParams& p, std::int64_t token, bool rea
   }
   const TokenSum<In, Out> sum{static_cast<const In*>(call.in), call.in_ld, rows, call.add, to};
   constexpr int kUnderWay = TokenSum<In, Out>::kUnderWay;
-  if (rows.count > kUnderWay / 2)
+  if (rows.count > kUnderWay / 2) {
 #pragma unroll 1
     for (int c = lane; c < pieces; c += threads) sum.sum_piece(c);
-  else if (rows.count > kUnderWay / 4)
+  } else if (rows.count > kUnderWay / 4) {
 #pragma unroll 1
     for (int c = lane; c < pieces; c += 2 * threads) sum.template sum_pieces<2>(c, threads, pieces);
-  else
+  } else {
 #pragma unroll 1
     for (int c = lane; c < pieces; c += 4 * threads) sum.template sum_pieces<4>(c, threads, pieces);
+  }
   for (std::int64_t i = first_element; i < call.features; i += threads) sum.sum_element(i);
 }
 

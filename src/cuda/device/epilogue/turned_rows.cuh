@@ -52,7 +52,7 @@ class TurnedRows {
   // The same with x in shared memory: halves of 64 columns, rows of 128 bytes, swizzled like an operand (dot_stages.cuh). A
   // warp has two of the eight blocks of eight columns of each half, and the chains go on from warp to warp through shared
   // memory, so the warps work on parts of the rows one round behind each other.
-  __device__ __forceinline__ void store_dots(std::uint32_t first_half, std::uint32_t second_half) const {
+  __device__ __forceinline__ void store_staged_dots(std::uint32_t first_half, std::uint32_t second_half) const {
     const int warp = thread_ / 32, parts = (view_.tile.m_left + 8 * kPartEights - 1) / (8 * kPartEights) * 2;
 #pragma unroll 1
     for (int round = 0; round < parts + kWarps - 1; ++round) {
@@ -77,11 +77,11 @@ class TurnedRows {
     const std::uint32_t from = x + (first * 8 + row) * 128 + l * 4;
     float s[kPartEights];
 #pragma unroll
-    for (int j = 0; j < kPartEights; ++j) s[j] = warp > 0 ? ptx::load_shared_float(chain + j * 128) : 0.0f;
+    for (int j = 0; j < kPartEights; ++j) s[j] = warp > 0 ? ptx::load_shared_4(chain + j * 128) : 0.0f;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const unsigned block = 2 * warp + i;
-      if (static_cast<int>(8 * block) >= left) continue;
+      const int column = static_cast<int>(8 * block + 2 * l);
       std::uint32_t words[kPartEights];
 #pragma unroll
       for (int j = 0; j < kPartEights; ++j) words[j] = ptx::load_shared_word(from + j * 1024 + (block ^ row) * 16);
@@ -89,7 +89,8 @@ class TurnedRows {
       for (int j = 0; j < kPartEights; ++j) {
         const float2 mine = sums_.pair(2 * half + i, first + j), v = unpack(words[j], Element{});
         const float got = __shfl_xor_sync(0xffffffffu, odd ? mine.x : mine.y, 4);
-        s[j] = fma_rn(odd ? mine.y : got, v.y, fma_rn(odd ? got : mine.x, v.x, s[j]));
+        const float one = fma_rn(odd ? got : mine.x, v.x, s[j]), both = fma_rn(odd ? mine.y : got, v.y, one);
+        s[j] = column + 1 < left ? both : column < left ? one : s[j];  // a term of no column is left out, not added as zero
       }
     }
 #pragma unroll

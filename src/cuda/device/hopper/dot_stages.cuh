@@ -31,7 +31,6 @@ class DotStages {
     return right_ + place.at * Shared::kRightBytes;
   }
   __device__ __forceinline__ void end(int group) const {
-    ptx::fence_async_proxy();  // ordinary writes were here, and the copy engine may be next
     __syncwarp();
     for (int i = 2 * group; i < 2 * group + 2; ++i) release(i);
     for (int i = 2 * group + 2; i < kDotStages; ++i) pass(i);

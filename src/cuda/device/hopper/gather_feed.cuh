@@ -14,7 +14,7 @@ inline constexpr int kGatherThreads = 64;  // that fetch one stage
 template <int count>
 class ListRows {
  public:
-  // `list` has the rows of the tile, of which `left` exist; nullptr: row `first` and on.
+  // Rows first + line, first + line + 8 and on of the list, or themselves where there is none; `left` rows exist.
   __device__ __forceinline__ void look_up(const std::int32_t* list, std::int64_t first, int line, int left) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {

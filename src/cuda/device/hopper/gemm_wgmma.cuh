@@ -12,9 +12,9 @@
 #pragma once
 
 #include "cuda/device/epilogue/general_rows.cuh"
-#include "cuda/device/epilogue/mapped_rows.cuh"
 #include "cuda/device/epilogue/turned_rows.cuh"
 #include "cuda/device/hopper/gather_feed.cuh"
+#include "cuda/device/hopper/mapped_rows.cuh"
 #include "cuda/device/hopper/tile_feed.cuh"
 #include "cuda/device/hopper/wgmma_tile.cuh"
 
@@ -51,7 +51,7 @@ __device__ __forceinline__ void store_dots(const HopperCall& call, const TileNot
     if (call.dots_by_stages) {
       const DotStages<Shared> x(shared, notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK);
       x.begin(group);
-      if (some) rows.store_dots(x.half(group, 0), x.half(group, 1));
+      if (some) rows.store_staged_dots(x.half(group, 0), x.half(group, 1));
       x.end(group);
       return;
     }
@@ -71,7 +71,7 @@ __device__ __forceinline__ void store_tile(const HopperCall& call, const TileNot
   using Mapped = MappedRows<Element, Sums, Shared::kStaging>;
   if constexpr (turned) {
     using Turned = TurnedRows<Element, Sums, Shared::kStaging>;
-    if (call.result.used) {
+    if (call.result.used || call.dots_by_stages) {  // these write to the staging at once; the other ways come together first
       ptx::wait_boxes_read<0>();
       ptx::named_sync(barrier, kWarpgroup);
     }

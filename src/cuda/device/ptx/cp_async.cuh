@@ -130,12 +130,6 @@ __device__ __forceinline__ std::uint64_t load_shared_8(std::uint32_t from) {
   return word;
 }
 
-__device__ __forceinline__ float load_shared_float(std::uint32_t from) {
-  float value;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
-  return value;
-}
-
 __device__ __forceinline__ std::uint32_t load_shared_word(std::uint32_t from) {
   std::uint32_t word;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
