@@ -133,6 +133,12 @@ class Call:
 
     # ---- the call ------------------------------------------------------------------------------------------------------
 
+    def fill(self, problem):
+        """Sets the sizes and strides that were told; the others stay 0, the default."""
+        for size, (value, _) in self.sizes.items():
+            if size != "assignments":  # tokens*top_k, of a flat assignment_row
+                setattr(problem, size, value)
+
     def run(self, operation, problem, tensors, given_workspace):
         """tensors: the struct, empty; it gets the address of each array under the name of its argument."""
         for name, array in self.arrays.items():

@@ -7,11 +7,6 @@ from .problems import MoeProblem
 from .products import weight_dims
 from .routing import describe_routing, given_routing, settle_assignments
 
-SIZES = (
-    "tokens", "top_k", "experts", "experts_total", "max_rows", "ids_ld", "routing_weights_ld", "in_features", "out_features", "x_ld", "y_ld",
-    "weight_ld", "weight_stride", "bias_stride", "dy_ld", "dx_ld", "d_weight_ld", "d_weight_stride", "d_bias_stride",
-)
-
 
 def moe_forward(handle, x, weight, y, *, weight_order, ids=None, routing=None, routing_weights=None, bias=None, expert_map=None,
                 experts_total=None, first_expert=0, top_k=None, max_rows=None, input_rows="tokens", output_rows="tokens", product_type=None,
@@ -118,8 +113,7 @@ def describe_layer(call, problem, routing, experts_total, top_k, max_rows):
 def finish(call, problem):
     call.extras()
     settle_assignments(call)
-    for size in SIZES:
-        setattr(problem, size, call.get(size))
+    call.fill(problem)
 
 
 def set_flags(problem, **flags):

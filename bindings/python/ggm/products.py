@@ -59,8 +59,7 @@ def grouped_gemm(handle, a, b, d, *, c=None, layout="contiguous", b_order=None, 
     problem.index_type = describe_groups(call, form, rows)
     call.extras()
     problem.a_type, problem.b_type, problem.c_type, problem.d_type = a_type, b_type, c_type, d_type
-    for size in ("groups", "m", "n", "k", "lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c", "stride_d"):
-        setattr(problem, size, call.get(size))
+    call.fill(problem)
     set_alpha(problem, alpha)
     if keep_unused_rows:
         problem.flags |= Flag.KEEP_UNUSED_ROWS
@@ -143,10 +142,11 @@ def grouped_gemm_array(handle, a, b, d, *, c=None, max_m, max_n, max_k, a_type, 
     types = [call.vector(name, "groups", INDICES) for name in ("m", "n", "k", "lda", "ldb", "ldc", "ldd")]
     call.extras()
     problem = GroupedGemmArrayProblem(
-        groups=call.get("groups"), max_m=max_m, max_n=max_n, max_k=max_k, beta=beta, index_type=one_type([t for t in types if t], "sizes"),
+        max_m=max_m, max_n=max_n, max_k=max_k, beta=beta, index_type=one_type([t for t in types if t], "sizes"),
         a_order=a_order, b_order=b_order, a_type=a_type, b_type=a_type if b_type is None else b_type, c_type=c_type, d_type=d_type,
         compute_type=compute_type, min_alignment=min_alignment, sm_limit=sm_limit,
     )
+    call.fill(problem)
     set_alpha(problem, alpha)
     call.run("ggm_grouped_gemm_array", problem, raw.ggm_grouped_gemm_array_tensors_t(), workspace)
     return d

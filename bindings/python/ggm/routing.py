@@ -90,8 +90,7 @@ def route(handle, ids, routing, *, expert_map=None, experts_total=None, first_ex
     call.extras()
     settle_assignments(call)
     problem = RouteProblem(id_type=id_type, first_expert=first_expert, sm_limit=sm_limit)
-    for size in ("tokens", "top_k", "experts", "experts_total", "max_rows", "ids_ld"):
-        setattr(problem, size, call.get(size))
+    call.fill(problem)
     call.run("ggm_route", problem, raw.ggm_route_tensors_t(), workspace)
     return routing
 
@@ -165,8 +164,7 @@ def permute_problem(call, token_type, row_type, weight_type, top_k, sm_limit, ke
     call.extras()
     settle_assignments(call)
     problem = PermuteProblem(token_type=token_type, row_type=row_type, routing_weight_type=weight_type, sm_limit=sm_limit)
-    for size in ("tokens", "top_k", "experts", "max_rows", "features", "token_ld", "row_ld", "routing_weights_ld"):
-        setattr(problem, size, call.get(size))
+    call.fill(problem)
     if keep_unused_rows:
         problem.flags |= Flag.KEEP_UNUSED_ROWS
     return problem

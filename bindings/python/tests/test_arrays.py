@@ -26,14 +26,29 @@ class OnlyDLPack:
         self.streams.append(arguments.pop("stream", None))
         if not self.version and "max_version" in arguments:
             raise TypeError("an old producer")
-        if sys.version_info and np.lib.NumpyVersion(np.__version__) < "2.1.0":
-            if "max_version" in arguments:
-                raise TypeError("numpy before 2.1 is an old producer")
         return self.base.__dlpack__(**arguments)
 
 
 def brief(described):
     return described.address, described.shape, described.strides, described.dtype, described.memory, described.readonly
+
+
+class HandMade:
+    """A DLPack producer whose tensor is written field by field: strides absent, the data some bytes behind its base."""
+
+    def __init__(self, base, byte_offset, **fields):
+        self.base, self.shape = base, (ctypes.c_int64 * 1)(2)
+        self.tensor = dlpack.DLTensor(data=base.ctypes.data, device_type=1, ndim=1, code=2, bits=32, lanes=1, byte_offset=byte_offset,
+                                      shape=ctypes.cast(self.shape, ctypes.POINTER(ctypes.c_int64)))
+        for field, value in fields.items():
+            setattr(self.tensor, field, value)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self):
+        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
 class Describing(unittest.TestCase):
@@ -66,6 +81,15 @@ class Describing(unittest.TestCase):
         self.assertGreater(sys.getrefcount(base), before)
         del described
         self.assertEqual(sys.getrefcount(base), before)
+
+    def test_a_dlpack_tensor_by_its_fields(self):
+        base = np.zeros(8, np.float32)
+        self.assertEqual(brief(describe("x", HandMade(base, 12))), (base.ctypes.data + 12, (2,), (1,), "float32", HOST, False))
+        self.assertEqual(describe("x", HandMade(base, 0, code=4, bits=16)).dtype, "bfloat16")
+        self.assertEqual(describe("x", HandMade(base, 0, code=6, bits=8)).dtype, "bool")
+        for fields in ({"lanes": 2}, {"code": 5}, {"bits": 128}):
+            with self.assertRaisesRegex(TypeError, "^x"):
+                describe("x", HandMade(base, 0, **fields))
 
     def test_dlpack_read_only(self):
         if np.lib.NumpyVersion(np.__version__) < "2.1.0":

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 import weakref
 
 import numpy as np
@@ -91,6 +92,15 @@ class Handles(unittest.TestCase):
         del handle
         gc.collect()
         self.assertIsNone(gone())
+
+    def test_close_frees_at_once(self):
+        log = unittest.mock.Mock()
+        gone = weakref.ref(log)
+        handle = ggm.Handle("host", log=log)
+        del log
+        handle.close()
+        gc.collect()
+        self.assertIsNone(gone(), "the library has given the log back")
 
     def test_the_log_gets_levels_and_lines(self):
         lines = []

@@ -99,6 +99,12 @@ class Forward(OnTheHost):
             ggm.moe_forward(self.handle, encode(rows, kind), encode(ref.w, kind), y, routing=self.routing, input_rows=ggm.Rows.GROUPED, **common)
             expect("grouped in", y, ref.forward(), kind)
 
+    def test_grouped_results_bound_the_rows(self):
+        ref = Reference()
+        y = np.full((6, N), POISON)
+        ggm.moe_forward(self.handle, ref.x, ref.w, y, weight_order="NK", ids=IDS, output_rows="grouped")
+        expect("six of seven rows", y, ref.forward(grouped=True)[:6])
+
     def test_both_sides_grouped_with_a_flat_routing_need_top_k(self):
         ref, rows = Reference(), small((10, K), 5)
         ref.x_of_row = lambda r, t: rows[r]
@@ -128,14 +134,14 @@ class Forward(OnTheHost):
         bad = IDS.copy()
         bad[3, 0] = 44
         y = np.full((TOKENS, N), POISON)
-        ggm.moe_forward(self.handle, ref.x, ref.w[1:3], y, weight_order="NK", ids=bad, experts_total=4, first_expert=1, max_rows=3,
+        ggm.moe_forward(self.handle, ref.x, ref.w[1:3], y, weight_order="NK", ids=bad, experts_total=4, first_expert=1, max_rows=2,
                         num_tokens=np.array([4], np.int32), keep_unused_rows=True, faults=faults)
         want = np.zeros((TOKENS, N))
-        for e, t, _ in [row for row in ROWS if row[0] in (1, 2) and row[1] < 4][:3]:
+        for e, t, _ in [row for row in ROWS if row[0] in (1, 2) and row[1] < 4][:2]:
             want[t] += ref.product(e, ref.x[t])
         want[4] = POISON
         expect("local experts", y, want)
-        self.assertEqual((faults[ggm.Fault.BAD_ID], faults[ggm.Fault.ROWS_DROPPED]), (1, 0))
+        self.assertEqual((faults[ggm.Fault.BAD_ID], faults[ggm.Fault.ROWS_DROPPED]), (1, 1))
         by_map = np.array([-1, 0, 1, -1], np.int32)
         ggm.moe_forward(self.handle, ref.x, ref.w[1:3], y, weight_order="NK", ids=IDS, expert_map=by_map)
         want = np.zeros((TOKENS, N))
@@ -224,6 +230,7 @@ class Refusals(OnTheHost):
             ("types", ggm.UnsupportedError, "weight_type", {"weight": np.zeros((EXPERTS, N, K), np.float32)}),
             ("rows", ValueError, "input_rows = 'sorted'; known are 'tokens', 'grouped'", {"input_rows": "sorted"}),
             ("combine", ggm.ArgumentError, "combine = 9", {"combine": 9}),
+            ("product", ggm.Error, r"product_type = 3 \(float16\)", {"product_type": "float16"}),
             ("grouped y", ValueError, "y has 11 rows; more than", {"output_rows": "grouped", "y": np.zeros((11, N))}),
             ("max_rows", ValueError, "y tells max_rows = 4, but the argument max_rows tells 3",
              {"output_rows": "grouped", "y": np.zeros((4, N)), "max_rows": 3}),

@@ -1,6 +1,7 @@
 """The structs of ggm.h as ctypes structures, field by field under the header's names. A test compares size, offset and type of
 every field with what a C compiler says. What a field means is said in ggm.h alone."""
 import ctypes
+import functools
 import operator
 
 __all__ = []  # filled below: the structs and the types of the callbacks
@@ -41,6 +42,7 @@ class Struct(ctypes.Structure):
         super().__setattr__(name, value)
 
     @classmethod
+    @functools.lru_cache(maxsize=None)
     def kinds(cls):
         """{field: ctypes type}"""
         return dict(cls._fields_)
