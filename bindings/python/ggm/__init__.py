@@ -30,14 +30,14 @@ __all__ = [
     "GroupedGemmArrayProblem", "GroupedGemmProblem", "Handle", "Index", "Info", "Kernels", "Layout", "LogLevel", "MoeProblem",
     "Order", "PermuteProblem", "RouteProblem", "Routing", "Rows", "STRIDE_SHARED", "Status", "Type", "UnsupportedError",
     "WORKSPACE_ALIGNMENT", "Workspace", "__version__", "addresses", "build_info", "grouped_gemm", "grouped_gemm_array",
-    "grouped_gemm_array_workspace_size", "grouped_gemm_workspace_size", "last_error", "library_version", "moe_backward",
+    "grouped_gemm_array_workspace_size", "grouped_gemm_workspace_size", "last_error", "loaded_version", "moe_backward",
     "moe_backward_workspace_size", "moe_forward", "moe_forward_workspace_size", "permute", "permute_workspace_size", "raw", "route",
     "route_workspace_size", "status_string", "unpermute", "unpermute_backward", "unpermute_backward_workspace_size",
     "unpermute_workspace_size",
 ]
 
 
-def library_version():
+def loaded_version():
     """(major, minor, patch) of the loaded library."""
     number = raw.ggm_version()
     return number // 10000, number // 100 % 100, number % 100

@@ -9,6 +9,7 @@ from . import streams, workspace
 from .arrays import CUDA, HOST, describe, packed_strides
 from .errors import check
 from .names import FAULT_WORDS, STRIDE_SHARED
+from .problems import workspace_size
 
 FLOATS = ("float32", "bfloat16", "float16", "float64")
 INDICES = ("int32", "int64")
@@ -143,9 +144,9 @@ class Call:
         """tensors: the struct, empty; it gets the address of each array under the name of its argument."""
         for name, array in self.arrays.items():
             setattr(tensors, name, array.address)
-        library, size = self.handle.library, ctypes.c_size_t()
+        needed = workspace_size(self.handle, operation, problem)
+        address, bytes_, owner = workspace.take(given_workspace, needed, self.handle, self.given, self.stream)
+        call = getattr(self.handle.loaded, operation)
         with self.handle.in_use() as pointer:
-            check(library, getattr(library, operation + "_workspace_size")(pointer, ctypes.byref(problem), ctypes.byref(size)))
-            address, bytes_, owner = workspace.take(given_workspace, size.value, self.handle, self.given, self.stream)
-            check(library, getattr(library, operation)(pointer, ctypes.byref(problem), ctypes.byref(tensors), address, bytes_, self.stream))
+            check(self.handle.loaded, call(pointer, ctypes.byref(problem), ctypes.byref(tensors), address, bytes_, self.stream))
         del owner  # alive until here

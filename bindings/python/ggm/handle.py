@@ -40,7 +40,7 @@ class Handle:
     """
 
     def __init__(self, backend="auto", device=0, *, kernel_family="auto", log_level="off", log=None, host_threads=0, library=None):
-        self.library = raw.load(library)
+        self.loaded = raw.load(library)
         params = raw.ggm_create_params_t(
             backend=choice(Backend, backend, "backend"),
             kernel_family=choice(Kernels, kernel_family, "kernel_family"),
@@ -56,18 +56,18 @@ class Handle:
             callback = raw.log_fn(lambda _, level, line: log(known(LogLevel, level), line.decode("utf-8", "replace")))
             params.log = callback
         pointer = ctypes.c_void_p()
-        check(self.library, self.library.ggm_create(ctypes.byref(params), ctypes.byref(pointer)))
+        check(self.loaded, self.loaded.ggm_create(ctypes.byref(params), ctypes.byref(pointer)))
         self._pointer = pointer.value
         self._calls = 0
         self._lock = threading.Lock()
         # Holds the callback, which the library may call until the handle is destroyed.
-        self._finalizer = weakref.finalize(self, _destroy, self.library, pointer.value, callback)
+        self._finalizer = weakref.finalize(self, _destroy, self.loaded, pointer.value, callback)
         self.info = self._read_info()
 
     def _read_info(self):
         info = raw.ggm_info_t()
         with self.in_use() as pointer:
-            check(self.library, self.library.ggm_get_info(pointer, ctypes.byref(info)))
+            check(self.loaded, self.loaded.ggm_get_info(pointer, ctypes.byref(info)))
         rest = {name: getattr(info, name) for name in Info._fields}
         rest.update(backend=known(Backend, info.backend), kernel_family=known(Kernels, info.kernel_family))
         return Info(**rest)

@@ -63,9 +63,9 @@ class MoeProblem(_Problem, raw.ggm_moe_problem_t):
 
 def workspace_size(handle, operation, problem):
     """Bytes that `operation`, such as "ggm_route", needs for `problem`."""
-    library, size = handle.library, ctypes.c_size_t()
+    query, size = getattr(handle.loaded, operation + "_workspace_size"), ctypes.c_size_t()
     with handle.in_use() as pointer:
-        check(library, getattr(library, operation + "_workspace_size")(pointer, ctypes.byref(problem), ctypes.byref(size)))
+        check(handle.loaded, query(pointer, ctypes.byref(problem), ctypes.byref(size)))
     return size.value
 
 

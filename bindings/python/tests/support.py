@@ -94,7 +94,7 @@ class FakeCudaHandle:
     info = types.SimpleNamespace(device=0)
 
     def __init__(self, workspace_bytes=0):
-        self.library = FakeLibrary(workspace_bytes)
+        self.loaded = FakeLibrary(workspace_bytes)
 
     @contextlib.contextmanager
     def in_use(self):

@@ -187,7 +187,7 @@ def cuda_route(handle, wrap, **arguments):
     ids = wrap(np.zeros((4, 2), np.int32))
     routing = ggm.Routing(*map(wrap, new_routing(4, 2, 3)))
     ggm.route(handle, ids, routing, **arguments)
-    return handle.library.calls[-1], ids
+    return handle.loaded.calls[-1], ids
 
 
 class CudaCalls(unittest.TestCase):

@@ -170,7 +170,7 @@ class Declarations(unittest.TestCase):
         parts = [re.search(rf"#define GGM_VERSION_{part} (\d+)", text).group(1) for part in ("MAJOR", "MINOR", "PATCH")]
         self.assertEqual(ggm.__version__, ".".join(parts))
         self.assertEqual([str(functions.MAJOR), str(functions.MINOR)], parts[:2])
-        self.assertEqual(ggm.library_version(), tuple(map(int, parts)))
+        self.assertEqual(ggm.loaded_version(), tuple(map(int, parts)))
 
 
 if __name__ == "__main__":

@@ -187,7 +187,7 @@ class RawLayer(unittest.TestCase):
     def test_strings(self):
         self.assertEqual(ggm.status_string(2001), "GGM_STATUS_NULL_POINTER")
         self.assertEqual(ggm.status_string(12345), "unknown status")
-        self.assertIn(".".join(map(str, ggm.library_version())), ggm.build_info())
+        self.assertIn(".".join(map(str, ggm.loaded_version())), ggm.build_info())
 
     def test_structs_refuse_what_ctypes_would_cut_or_lose(self):
         self.assertEqual(raw.ggm_moe_problem_t().struct_size, ctypes.sizeof(raw.ggm_moe_problem_t))
@@ -215,22 +215,22 @@ def in_a_process(code, **environment):
 
 
 class FindingTheLibrary(unittest.TestCase):
-    library = pathlib.Path(os.environ.get("GGM_LIBRARY") or ggm.raw.load()._name).resolve()
-    code = "import ggm; print(ggm.Handle('host').library._name, ggm.library_version()[:2])"
+    path = pathlib.Path(os.environ.get("GGM_LIBRARY") or ggm.raw.load()._name).resolve()
+    code = "import ggm; print(ggm.Handle('host').loaded._name, ggm.loaded_version()[:2])"
 
     def test_by_the_environment(self):
-        self.assertEqual(in_a_process(self.code, GGM_LIBRARY=str(self.library)), f"{self.library} (0, 1)")
+        self.assertEqual(in_a_process(self.code, GGM_LIBRARY=str(self.path)), f"{self.path} (0, 1)")
         self.assertIn("no-such-file.so", in_a_process(self.code, GGM_LIBRARY="no-such-file.so"))
 
     def test_beside_the_package_then_by_the_loader(self):
         with tempfile.TemporaryDirectory() as folder:
             copied = pathlib.Path(folder) / "ggm"
             shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "*.so*"))
-            (pathlib.Path(folder) / "libggm.so.0.1").symlink_to(self.library)
+            (pathlib.Path(folder) / "libggm.so.0.1").symlink_to(self.path)
             clean = {"GGM_LIBRARY": None, "PYTHONPATH": folder, "LD_LIBRARY_PATH": None}
             self.assertIn("libggm was not found: GGM_LIBRARY is not set", in_a_process(self.code, **clean))
             self.assertEqual(in_a_process(self.code, **{**clean, "LD_LIBRARY_PATH": folder}), "libggm.so.0.1 (0, 1)")
-            (copied / "libggm.so").symlink_to(self.library)
+            (copied / "libggm.so").symlink_to(self.path)
             self.assertEqual(in_a_process(self.code, **{**clean, "LD_LIBRARY_PATH": folder}), f"{copied.resolve()}/libggm.so (0, 1)")
 
     def test_constants_and_structs_need_no_library(self):
@@ -243,8 +243,8 @@ class FindingTheLibrary(unittest.TestCase):
         self.assertRegex(in_a_process(code), r"ImportError: .* is libggm 0\.1\.\d+; this package needs 0\.7\.x")
 
     def test_a_handle_on_a_named_library(self):
-        with ggm.Handle("host", library=self.library) as handle:
-            self.assertEqual(handle.library._name, str(self.library))
+        with ggm.Handle("host", library=self.path) as handle:
+            self.assertEqual(handle.loaded._name, str(self.path))
 
 
 if __name__ == "__main__":
