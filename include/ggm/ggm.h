@@ -637,12 +637,13 @@ GGM_API ggm_status_t ggm_grouped_gemm_array(ggm_handle_t handle, const ggm_group
  * add their rows ascending in float32 and round once. d_routing_weights is float32.
  *
  * product_type 0 is y_type in the forward and dx_type in the backward; float32 asks for unrounded products in both.
- * Inner products <u,v> over n columns: for each block of 64 columns and each l = 0..3 the float32 terms u*v of columns 64c + 8b
- * + 2l + i (b = 0..7, then i = 0..1; fused multiply-add, from 0), then block = (s0 + s1) + (s2 + s3); blocks are added in
- * ascending order, <q,x> first, then <dy,bias> added as one number. float64 problems do all of this in float64 and round
- * d_routing_weights last. d_weight and d_bias of an expert without rows are +0.0, or untouched when accumulating; accumulating
- * adds the old value to the finished float32 sum and rounds once. dx, d_weight and the rest may be asked for in one call or
- * several, with the same bits. Nothing is saved by the forward: ggm_route rebuilds the routing arrays bit for bit from the ids.
+ * Inner products <u,v> over n columns: each block of 64 columns from c has 32 float32 sums s_i, from 0 by fused multiply-add,
+ * of the terms u*v of columns c + 16 (i / 8) + i % 8 and then c + 16 (i / 8) + i % 8 + 8, where they exist; neighbours are
+ * added five times over, s0 + s1, s2 + s3 and so on, until one is left. Blocks are added in ascending order, <q,x> first, then
+ * <dy,bias> added as one number. float64 problems do all of this in float64 and round d_routing_weights last. d_weight and
+ * d_bias of an expert without rows are +0.0, or untouched when accumulating; accumulating adds the old value to the finished
+ * float32 sum and rounds once. dx, d_weight and the rest may be asked for in one call or several, with the same bits. Nothing
+ * is saved by the forward: ggm_route rebuilds the routing arrays bit for bit from the ids.
  *
  * Routing.  With id_type the call routes by itself (ids; expert_map) and group_offsets, row_assignment, assignment_row are
  * NULL. With id_type 0 the caller gives those three arrays, untrusted as in section 5; ids and expert_map are NULL then.

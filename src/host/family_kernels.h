@@ -91,15 +91,16 @@ inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c
 
 template <typename T>
 T dot(const T* u, const T* v, int columns) {
-  T sum[4] = {0, 0, 0, 0};
+  T sum[32] = {};
   if (columns == 64) {
-    for (int b = 0; b < 8; ++b)
-      for (int i = 0; i < 2; ++i)
-        for (int l = 0; l < 4; ++l) sum[l] = fused(u[8 * b + 2 * l + i], v[8 * b + 2 * l + i], sum[l]);
+    for (int c = 0; c < 64; c += 8)
+      for (int i = 0; i < 8; ++i) sum[c / 16 * 8 + i] = fused(u[c + i], v[c + i], sum[c / 16 * 8 + i]);
   } else {
-    for (int c = 0; c < columns; ++c) sum[(c % 8) / 2] = fused(u[c], v[c], sum[(c % 8) / 2]);
+    for (int c = 0; c < columns; ++c) sum[c / 16 * 8 + c % 8] = fused(u[c], v[c], sum[c / 16 * 8 + c % 8]);
   }
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  for (int left = 16; left > 0; left /= 2)
+    for (int i = 0; i < left; ++i) sum[i] = sum[2 * i] + sum[2 * i + 1];
+  return sum[0];
 }
 
 // Below: conversions that a compiler turns into vector code (integer arithmetic and selects, no branches).

@@ -11,17 +11,15 @@ namespace {
 // would not be monotone in it.
 bool resolve_ordered(const MoeProblem& problem, bool by_tokens) { return by_tokens && problem.combine == GGM_COMBINE_ORDERED; }
 
-// Rows from which those of dy that lie by tokens are copied into sorted order before dx by a wgmma kernel: the copy takes less
-// than the product loses by gathering (docs/kernels.md). More rows never need less workspace, as the rule asks. Not where the
-// copy engine cannot read the weights anyway; not with inner products, for which the gathering kernel fetches x on the way; not
-// with the ordered combine, whose callers want no tensor of a row for each assignment; and never in the forward, which
-// promises to hold none of x.
+// Rows from which those of dy that lie by tokens, and those of x for inner products, are copied into sorted order before dx by
+// a wgmma kernel: the copies take less than the product loses by gathering (docs/kernels.md). More rows never need less
+// workspace, as the rule asks. Not where the copy engine cannot read the weights anyway; not with the ordered combine, whose
+// callers want no tensor of a row for each assignment; and never in the forward, which promises to hold none of x.
 constexpr std::int64_t kSortedRows = 4096;
 bool sorts_for_dx(const MoeProblem& problem) {
   const bool aligned = problem.in_features % 8 == 0 && problem.out_features % 8 == 0 && problem.weight_ld % 8 == 0 &&
                        problem.weight_stride % 8 == 0;
-  return problem.routing.max_rows >= kSortedRows && aligned && !problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS) &&
-         problem.combine != GGM_COMBINE_ORDERED;
+  return problem.routing.max_rows >= kSortedRows && aligned && problem.combine != GGM_COMBINE_ORDERED;
 }
 
 // The product over the rows of an operand that lies by tokens (gathered) or in sorted rows.
@@ -127,8 +125,11 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
     }
     plan->dx_table = book_groups(problem.routing.experts, device, &ledger);
     const int wgmma = plan->dx_kernels.wgmma;
-    if (!problem.output_grouped && wgmma >= 0 && !kWgmmaKernels[wgmma].gathered)
+    const bool in_order = wgmma >= 0 && !kWgmmaKernels[wgmma].gathered;
+    if (!problem.output_grouped && in_order)
       plan->sorted_dy = book_sorted(problem, problem.out_features, problem.dy_type, Region{}, &ledger);
+    plan->dots_of_sorted_x = dw && !problem.input_grouped && in_order && sorts_for_dx(problem);
+    if (plan->dots_of_sorted_x) plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, Region{}, &ledger);
   }
   if (by_tokens) {
     const CombineRegions combine = book_combine(problem, plan->ordered, problem.in_features, problem.backward_product_type,
@@ -158,9 +159,8 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
       const Region& done = plan->sorted_dy.bytes > 0 ? plan->sorted_dy : sorts ? Region{} : plan->products;
       plan->scaled_dy = book_sorted(problem, problem.out_features, problem.dy_type, done, &ledger);
     }
-    if (sorts && !problem.input_grouped) {
+    if (sorts && !problem.input_grouped && !plan->dots_of_sorted_x)
       plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, plan->products, &ledger);
-    }
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
   return close_ledger(ledger, &plan->workspace_bytes);

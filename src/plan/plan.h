@@ -101,8 +101,10 @@ struct MoeBackwardPlan {
   // [max_rows, out_features] of dy_type: rows of dy times their routing weights, for d_weight. May share the bytes of
   // `products` or `sorted_dy`, which are done with by then. Empty: the product scales the rows itself.
   Region scaled_dy;
-  // [max_rows, in_features] of x_type: rows of x in sorted order, for a kernel that cannot gather rows of K. Likewise.
+  // [max_rows, in_features] of x_type: rows of x in sorted order, for a kernel that cannot gather rows of K, likewise; and with
+  // dots_of_sorted_x for the inner products, in bytes of its own.
   Region sorted_x;
+  bool dots_of_sorted_x = false;
   Region host_scratch;
   int multiprocessors = 0;
 };

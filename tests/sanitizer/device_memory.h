@@ -1,5 +1,8 @@
 // Device memory of one small call: inputs are written in full, outputs and the workspace are fresh allocations that nothing has
 // written, so that initcheck sees every read of what the library did not write first. Freed together.
+//
+// NOTE: what the copy engine stores initcheck takes for not written. So where kernels store through it fresh memory is cleared
+// first, and initcheck says nothing about what the library left out there.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,6 +25,8 @@ inline int type_bytes(std::int32_t type) { return type == GGM_TYPE_FLOAT64 ? 8 :
 
 class DeviceMemory {
  public:
+  static inline bool clears = false;  // fresh memory
+
   DeviceMemory() = default;
   DeviceMemory(const DeviceMemory&) = delete;
   ~DeviceMemory() {
@@ -33,6 +38,7 @@ class DeviceMemory {
     void* p = nullptr;
     cuda_check(cudaMalloc(&p, bytes + skew + 1), "cudaMalloc");
     blocks_.push_back(p);
+    if (clears) cuda_check(cudaMemset(p, 0, bytes + skew + 1), "cudaMemset");
     return static_cast<char*>(p) + skew;
   }
   template <typename T>

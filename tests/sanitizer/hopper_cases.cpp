@@ -45,6 +45,7 @@ void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int
 }  // namespace
 
 void hopper_calls() {
+  DeviceMemory::clears = true;
   for (std::int32_t type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16}) {
     for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN}) products_over_rows(type, order);
     products_over_k(type);
@@ -54,6 +55,7 @@ void hopper_calls() {
       layer(GGM_TYPE_BFLOAT16, order, combine, GGM_ROWS_TOKENS, order == GGM_ORDER_KN);
   layer(GGM_TYPE_BFLOAT16, GGM_ORDER_NK, GGM_COMBINE_ORDERED, GGM_ROWS_GROUPED, false);
   layer(GGM_TYPE_FLOAT16, GGM_ORDER_NK, GGM_COMBINE_TWO_STEP, GGM_ROWS_GROUPED, true);
+  DeviceMemory::clears = false;
 }
 
 }  // namespace ggm_test

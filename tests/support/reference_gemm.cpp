@@ -147,18 +147,21 @@ double scale_and_add(Rounding rounding, std::int32_t in, std::int32_t out, doubl
 double blocked_dot(const double* u, const double* v, Index n, bool wide) {
   double total = 0;
   for (Index block = 0; block < n; block += 64) {
-    double part[4] = {0, 0, 0, 0};
-    for (Index l = 0; l < 4; ++l)
-      for (Index b = 0; b < 8; ++b)
-        for (Index i = 0; i < 2; ++i) {
-          const Index column = block + 8 * b + 2 * l + i;
-          if (column >= n) continue;
-          part[l] = wide ? std::fma(u[column], v[column], part[l])
-                         : std::fmaf(static_cast<float>(u[column]), static_cast<float>(v[column]), static_cast<float>(part[l]));
-        }
+    std::vector<double> sums(32, 0.0);
+    for (Index i = 0; i < 32; ++i)
+      for (Index column : {block + i / 8 * 16 + i % 8, block + i / 8 * 16 + i % 8 + 8}) {
+        if (column >= n) continue;
+        double& s = sums[static_cast<std::size_t>(i)];
+        s = wide ? std::fma(u[column], v[column], s)
+                 : std::fmaf(static_cast<float>(u[column]), static_cast<float>(v[column]), static_cast<float>(s));
+      }
     const auto add = [&](double x, double y) { return wide ? x + y : f32(x + y); };
-    const double sum = add(add(part[0], part[1]), add(part[2], part[3]));
-    total = block == 0 ? sum : add(total, sum);
+    while (sums.size() > 1) {
+      std::vector<double> pairs;
+      for (std::size_t i = 0; i < sums.size(); i += 2) pairs.push_back(add(sums[i], sums[i + 1]));
+      sums = pairs;
+    }
+    total = block == 0 ? sums[0] : add(total, sums[0]);
   }
   return total;
 }

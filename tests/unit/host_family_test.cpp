@@ -62,15 +62,17 @@ void check_multiply(const Family& family) {
 
 template <typename T>
 T dot_by_definition(const T* u, const T* v, int columns) {
-  T sums[4];
-  for (int l = 0; l < 4; ++l) {
+  const auto two_terms = [&](int i) {
     T sum = 0;
-    for (int b = 0; b < 8; ++b)
-      for (int i = 0; i < 2; ++i)
-        if (const int c = 8 * b + 2 * l + i; c < columns) sum = std::fma(u[c], v[c], sum);
-    sums[l] = sum;
-  }
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int c : {i / 8 * 16 + i % 8, i / 8 * 16 + i % 8 + 8})
+      if (c < columns) sum = std::fma(u[c], v[c], sum);
+    return sum;
+  };
+  // The sum of s_i of i = first .. first + count - 1: of its two halves.
+  const auto sum_of = [&](const auto& self, int first, int count) -> T {
+    return count == 1 ? two_terms(first) : self(self, first, count / 2) + self(self, first + count / 2, count / 2);
+  };
+  return sum_of(sum_of, 0, 32);
 }
 
 template <typename T>

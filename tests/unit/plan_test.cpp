@@ -348,20 +348,39 @@ TEST_CASE("workspace: rows of dy by tokens are sorted before dx of wgmma kernels
   CHECK(sorted.scaled_dy.offset == sorted.sorted_dy.offset);
   CHECK_FALSE(kWgmmaKernels[sorted.dx_kernels.wgmma].gathered);
 
-  // Fewer rows, inner products, rows or weights that the copy engine cannot read, the ordered combine, other kernels and sorted
-  // rows have no copy.
+  // With inner products the rows of x are sorted before, too, in bytes of their own.
+  CHECK(sorted.sorted_x.offset == sorted.products.offset);
+  CHECK_FALSE(sorted.dots_of_sorted_x);
+  ggm_moe_problem_t with_dots = p;
+  with_dots.gradients |= GGM_GRADIENT_ROUTING_WEIGHTS;
+  const auto dots = backward(with_dots);
+  CHECK(dots.dots_of_sorted_x);
+  CHECK(dots.sorted_x.bytes == rows * 1008 * 2);
+  CHECK(dots.sorted_x.offset != dots.products.offset);
+  CHECK(dots.sorted_dy.bytes == rows * 2056 * 2);
+  with_dots.gradients = GGM_GRADIENT_ROUTING_WEIGHTS;
+  CHECK(backward(with_dots).sorted_x.bytes == rows * 1008 * 2);
+  with_dots.output_rows = GGM_ROWS_GROUPED;
+  CHECK(backward(with_dots).dots_of_sorted_x);
+  CHECK(backward(with_dots).sorted_dy.bytes == 0);
+  with_dots.input_rows = GGM_ROWS_GROUPED;
+  CHECK_FALSE(backward(with_dots).dots_of_sorted_x);
+  CHECK(backward(with_dots).sorted_x.bytes == 0);
+
+  // Fewer rows, rows or weights that the copy engine cannot read, the ordered combine, other kernels and sorted rows have no
+  // copy.
   const auto has_none = [&](const ggm_moe_problem_t& other, const Device& device = hopper()) {
     CHECK(backward(other, device).sorted_dy.bytes == 0);
+    CHECK_FALSE(backward(other, device).dots_of_sorted_x);
   };
   has_none(p, card({90, 227}));
   ggm_moe_problem_t other = p;
   other.tokens = 511;
   has_none(other);
   CHECK(kWgmmaKernels[backward(other).dx_kernels.wgmma].gathered);
-  other = p;
   other.gradients |= GGM_GRADIENT_ROUTING_WEIGHTS;
   has_none(other);
-  CHECK(kWgmmaKernels[backward(other).dx_kernels.wgmma].gathered);
+  CHECK_FALSE(backward(other).dots_of_sorted_x);
   for (std::int64_t ggm_moe_problem_t::*features : {&ggm_moe_problem_t::in_features, &ggm_moe_problem_t::out_features}) {
     other = p;
     other.*features += 4;

@@ -78,9 +78,13 @@ ggm_status_t make_map(const MapSource& source, bool by_width, OperandMap* map) {
   return GGM_STATUS_SUCCESS;
 }
 
-// Whether 16-byte pieces of 16-bit rows lie at multiples of 16 bytes.
-bool can_gather(const void* base, std::int64_t ld) {
-  return reinterpret_cast<std::uintptr_t>(base) % 16 == 0 && ld % 8 == 0 && ld > 0 && ld < std::int64_t{1} << 30;
+// x of inner products, in sorted rows like A.
+MapSource dots_source(const GemmCall& call, const MapSource& a, const MapSource& d) {
+  MapSource x = a;
+  x.base = call.epilogue.dot_x;
+  x.ld_bytes = call.epilogue.dot_x_ld * bytes_of(call.type);
+  x.inner = d.inner;
+  return x;
 }
 
 // Results that need no more than a rounding, into rows of D that lie as those of the group do.
@@ -151,8 +155,11 @@ ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, 
   GGM_TRY(make_map(row.turned ? b : a, false, &hopper.left_map));
   if (!row.gathered) GGM_TRY(make_map(row.turned ? a : b, row.turned, &hopper.right_map));
   GGM_TRY(make_result_map(call, d, &hopper.result));
-  hopper.dots_by_stages =
-      row.gathered && call.epilogue.dots != nullptr && can_gather(call.epilogue.dot_x, call.epilogue.dot_x_ld);
+  if (row.turned && !row.gathered && call.epilogue.dots != nullptr && call.epilogue.dot_rows == nullptr && a.divided) {
+    const MapSource x = dots_source(call, a, d);
+    hopper.dots_by_stages = x.obstacle() == nullptr;
+    if (hopper.dots_by_stages) GGM_TRY(make_map(x, true, &hopper.dots_map));
+  }
 
   int device = 0, available = 0;
   GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));

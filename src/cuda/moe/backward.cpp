@@ -52,6 +52,17 @@ bool sorted_dy_serves_twice(const Backward& b) {
   return b.plan.sorted_dy.bytes > 0 && b.plan.scaled_dy.bytes > 0 && b.rows.row_weight == nullptr;
 }
 
+// Whether rows that no assignment has may hold anything: a kernel that gathers leaves them out; wgmma kernels read them as
+// zeros.
+bool keeps_unused(const Backward& b) { return b.plan.d_weight_kernels.wgmma < 0; }
+
+RowOperand sorted_x(const Backward& b) {
+  return {b.plan.sorted_x.at<void>(b.workspace), b.problem.in_features, b.problem.x_type, true};
+}
+ggm_status_t sort_x(const Backward& b) {
+  return sort_rows(b.problem, b.rows, b.x, b.problem.in_features, nullptr, keeps_unused(b), sorted_x(b), b.launch);
+}
+
 // dx and d_routing_weights. The weights are read the other way round: the inner index runs over their out_features.
 ggm_status_t run_dx(const Backward& b) {
   const MoeProblem& problem = b.problem;
@@ -84,11 +95,13 @@ ggm_status_t run_dx(const Backward& b) {
     call.a_rows = dy.rows(b.rows);
     call.b_order = problem.weight_order == Order::inner_contiguous ? Order::inner_strided : Order::inner_contiguous;
     if (wants_dots) {
+      if (b.plan.dots_of_sorted_x) GGM_TRY(sort_x(b));
+      const RowOperand x = b.plan.dots_of_sorted_x ? sorted_x(b) : b.x;
       call.epilogue.dots = b.plan.dots.at<void>(b.workspace);
       call.epilogue.dot_blocks = ceil_div(problem.in_features, kDotColumns);
-      call.epilogue.dot_x = b.x.base;
-      call.epilogue.dot_x_ld = b.x.ld;
-      call.epilogue.dot_rows = b.x.rows(b.rows);
+      call.epilogue.dot_x = x.base;
+      call.epilogue.dot_x_ld = x.ld;
+      call.epilogue.dot_rows = x.rows(b.rows);
     }
     if (wants_dx)
       GGM_TRY(begin_result(dx, problem, b.rows, &build, &call.epilogue, b.launch));
@@ -108,17 +121,15 @@ ggm_status_t run_d_weight(const Backward& b) {
   if (add && problem.routing.max_rows == 0) return GGM_STATUS_SUCCESS;
   const bool dy_first = problem.weight_order == Order::inner_contiguous;
   const bool scaled_before = b.plan.scaled_dy.bytes > 0;
-  // Rows that no assignment has: a kernel that gathers leaves them out; wgmma kernels read them as zeros.
-  const bool keeps_unused = b.plan.d_weight_kernels.wgmma < 0;
   RowOperand dy = b.dy, x = b.x;
   if (scaled_before) {
     dy = {b.plan.scaled_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true};
     if (!sorted_dy_serves_twice(b))
-      GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, b.rows.row_weight, keeps_unused, dy, b.launch));
+      GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, b.rows.row_weight, keeps_unused(b), dy, b.launch));
   }
   if (b.plan.sorted_x.bytes > 0) {
-    x = {b.plan.sorted_x.at<void>(b.workspace), problem.in_features, problem.x_type, true};
-    GGM_TRY(sort_rows(problem, b.rows, b.x, problem.in_features, nullptr, keeps_unused, x, b.launch));
+    x = sorted_x(b);
+    if (!b.plan.dots_of_sorted_x) GGM_TRY(sort_x(b));
   }
   const RowOperand& first = dy_first ? dy : x;
   const RowOperand& second = dy_first ? x : dy;

@@ -142,11 +142,11 @@ class DirectRows {
       if (to >= 0 && column + 8 * j < view_.tile.n_left) *reinterpret_cast<float2*>(row + 8 * j) = value(u, j, valid, w);
   }
 
-  // dot_rows() on registers: lane t of a quad is chain t of the row's 64 columns.
+  // dot_rows() on registers: the quad's lanes hold the row's 64 columns as it wants them.
   __device__ __forceinline__ void store_dots() const {
     const Epilogue& e = view_.call.epilogue;
-    const int column = view_.tile.n0 + Sums::column(thread_), chain = thread_ % 4 * 2;
-    const int left = view_.tile.n_left - Sums::column(thread_) - chain;
+    const int column = view_.tile.n0 + Sums::column(thread_), first = thread_ % 4 * 2;
+    const int left = view_.tile.n_left - Sums::column(thread_) - first;
 #pragma unroll
     for (int u = 0; u < kRows; ++u) {
       const int row = Sums::row(u, thread_);
@@ -155,20 +155,20 @@ class DirectRows {
       if (row < view_.tile.m_left && view_.row_valid(r))
         x_row = e.dot_rows != nullptr ? std::int64_t{__ldg(e.dot_rows + r)} : r;
       const std::uint32_t* x =
-          reinterpret_cast<const std::uint32_t*>(static_cast<const Element*>(e.dot_x) + x_row * e.dot_x_ld + column + chain);
+          reinterpret_cast<const std::uint32_t*>(static_cast<const Element*>(e.dot_x) + x_row * e.dot_x_ld + column + first);
       std::uint32_t words[Sums::kFragmentsN];
 #pragma unroll
       for (int j = 0; j < Sums::kFragmentsN; ++j) words[j] = x_row >= 0 && 8 * j < left ? __ldg(x + 4 * j) : 0;
-      float s = 0;
+      QuadSums<float> dot;
 #pragma unroll
       for (int j = 0; j < Sums::kFragmentsN; ++j) {
         if (8 * j >= left) continue;
         const float2 v = unpack(words[j], Element{}), sum = sums_.pair(u, j);
-        s = fma_rn(sum.y, v.y, fma_rn(sum.x, v.x, s));
+        dot.add(j, 0, sum.x, v.x);
+        dot.add(j, 1, sum.y, v.y);
       }
-      s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 1));
-      s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 2));
-      if (chain == 0 && x_row >= 0 && left > 0) static_cast<float*>(e.dots)[r * e.dot_blocks + column / kDotBlock] = s;
+      const float s = dot.total();
+      if (first == 0 && x_row >= 0 && left > 0) static_cast<float*>(e.dots)[r * e.dot_blocks + column / kDotBlock] = s;
     }
   }
 

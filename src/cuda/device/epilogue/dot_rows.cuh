@@ -1,5 +1,5 @@
 // Partial inner products of the accumulators with rows of x, one for each row and 64 columns, in the order that ggm.h section 8
-// fixes: four chains of fused multiply-adds, then (s0 + s1) + (s2 + s3).
+// fixes: 32 sums of two terms, added in pairs five times over.
 #pragma once
 
 #include "cuda/device/epilogue/tile_view.cuh"
@@ -9,7 +9,31 @@ namespace ggm::cuda {
 
 inline constexpr int kDotBlock = 64;  // columns of one partial sum
 
-// Whether the pairs of columns that a chain takes can be read as words of x.
+// A lane's part of a block that four neighbouring lanes share: lane l has columns 2l and 2l + 1 of every eight.
+template <typename Sum>
+class QuadSums {
+ public:
+  __device__ __forceinline__ void add(int eight, int i, Sum u, Sum v) {
+    sums_[eight / 2][i] = fma_rn(u, v, sums_[eight / 2][i]);
+  }
+
+  // The block's, in all four lanes.
+  __device__ __forceinline__ Sum total() const {
+    Sum quarters[4];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      quarters[w] = add_rn(sums_[w][0], sums_[w][1]);
+      quarters[w] = add_rn(quarters[w], __shfl_xor_sync(0xffffffffu, quarters[w], 1));
+      quarters[w] = add_rn(quarters[w], __shfl_xor_sync(0xffffffffu, quarters[w], 2));
+    }
+    return add_rn(add_rn(quarters[0], quarters[1]), add_rn(quarters[2], quarters[3]));
+  }
+
+ private:
+  Sum sums_[4][2] = {};  // 16 columns each
+};
+
+// Whether the pairs of columns that a lane takes can be read as words of x.
 __device__ __forceinline__ bool words_of_x(const GemmCall& call, const Tile& tile) {
   const Epilogue& e = call.epilogue;
   const std::uint64_t bits = reinterpret_cast<std::uint64_t>(e.dot_x) | static_cast<std::uint64_t>(e.dot_x_ld) * 2;
@@ -33,10 +57,10 @@ __device__ __forceinline__ std::uint32_t load_word_if(bool live, const char* fro
   return word;
 }
 
-// The words of x that chain l of the block takes: a pair of every eight columns.
-inline constexpr int kChainWords = kDotBlock / 8;
-__device__ __forceinline__ void load_chain(const TileView<float>& view, int block, int l, std::int64_t x_row,
-                                           std::uint32_t (&word)[kChainWords]) {
+// The words of x that lane l takes: a pair of every eight columns.
+inline constexpr int kDotWords = kDotBlock / 8;
+__device__ __forceinline__ void load_dot_words(const TileView<float>& view, int block, int l, std::int64_t x_row,
+                                               std::uint32_t (&word)[kDotWords]) {
   const Epilogue& e = view.call.epilogue;
   const int first = block + 2 * l, columns = x_row >= 0 ? view.tile.n_left - first : 0;
   const char* from = static_cast<const char*>(e.dot_x) + (x_row * e.dot_x_ld + view.tile.n0 + first) * 2;
@@ -50,44 +74,45 @@ __device__ __forceinline__ void load_chain(const TileView<float>& view, int bloc
   word[7] = load_word_if<112>(56 < columns, from);
 }
 
-// Chain l = 0..3 of the block that starts at column `block` of the tile, row i, with words that are there.
-__device__ __forceinline__ float dot_words(const TileView<float>& view, int i, int block, int l,
-                                           const std::uint32_t (&word)[kChainWords]) {
+// Lane l's part of the block that starts at column `block` of the tile, row i, with words that are there.
+__device__ __forceinline__ QuadSums<float> dot_words(const TileView<float>& view, int i, int block, int l,
+                                                     const std::uint32_t (&word)[kDotWords]) {
   const float* u = view.staging + i * kStagingPitch + block + 2 * l;
   const int columns = view.tile.n_left - block - 2 * l;
-  float s = 0;
+  QuadSums<float> sums;
 #pragma unroll
-  for (int b = 0; b < kChainWords; ++b) {
+  for (int b = 0; b < kDotWords; ++b) {
+    if (8 * b >= columns) continue;
     const float2 sum = *reinterpret_cast<const float2*>(u + 8 * b);
     const float2 v = view.call.type == Type::bfloat16 ? unpack(word[b], __nv_bfloat16{}) : unpack(word[b], __half{});
-    const float longer = fma_rn(sum.y, v.y, fma_rn(sum.x, v.x, s));
-    s = 8 * b < columns ? longer : s;
+    sums.add(b, 0, sum.x, v.x);
+    sums.add(b, 1, sum.y, v.y);
   }
-  return s;
+  return sums;
 }
 
 // The same from memory, whatever its alignment.
 template <typename Sum>
-__device__ __forceinline__ Sum dot_chain(const TileView<Sum>& view, int i, int block, int l, const void* x,
-                                         std::int64_t x_row) {
+__device__ __forceinline__ QuadSums<Sum> dot_memory(const TileView<Sum>& view, int i, int block, int l, const void* x,
+                                                    std::int64_t x_row) {
   if constexpr (sizeof(Sum) == 4) {
     if (words_of_x(view.call, view.tile)) {
-      std::uint32_t word[kChainWords];
-      load_chain(view, block, l, x_row, word);
+      std::uint32_t word[kDotWords];
+      load_dot_words(view, block, l, x_row, word);
       return dot_words(view, i, block, l, word);
     }
   }
   const Sum* u = view.staging + i * kStagingPitch;
   const std::int64_t start = x_row * view.call.epilogue.dot_x_ld + view.tile.n0;
-  Sum s = 0;
+  QuadSums<Sum> sums;
 #pragma unroll
   for (int b = 0; b < kDotBlock / 8; ++b)
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const int column = block + 8 * b + 2 * l + k;
-      if (column < view.tile.n_left) s = fma_rn(u[column], load_value<Sum>(x, start + column, view.call.type), s);
+      if (column < view.tile.n_left) sums.add(b, k, u[column], load_value<Sum>(x, start + column, view.call.type));
     }
-  return s;
+  return sums;
 }
 
 // The row of x for row i of the view, -1: none.
@@ -100,19 +125,19 @@ __device__ __forceinline__ std::int64_t dot_row(const TileView<Sum>& view, int i
   return view.row_valid(r) ? r : -1;
 }
 
-// Adds the four chains, which lie in neighbouring lanes, and stores the sum of row i.
+// Adds what the four lanes have and stores the sum of row i.
 template <typename Sum>
-__device__ __forceinline__ void store_dot(const TileView<Sum>& view, int i, int block, int l, bool exists, Sum s) {
+__device__ __forceinline__ void store_dot(const TileView<Sum>& view, int i, int block, int l, bool exists,
+                                          const QuadSums<Sum>& sums) {
   const Epilogue& e = view.call.epilogue;
-  s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 1));
-  s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 2));
+  const Sum s = sums.total();
   if (l == 0 && exists && block < view.tile.n_left)
     static_cast<Sum*>(e.dots)[view.sorted_row(i) * e.dot_blocks + (view.tile.n0 + block) / kDotBlock] = s;
 }
 
 template <typename Sum, int tile_m, int warps>
 __device__ __forceinline__ void dot_rows(const TileView<Sum>& view) {
-  constexpr int kRows = 4;  // a warp's rows at a time: eight lanes a row, for two blocks of four chains
+  constexpr int kRows = 4;  // a warp's rows at a time: eight lanes a row, for two blocks
   static_assert(kTileColumns == 2 * kDotBlock, "eight lanes take a row of the tile");
   const Epilogue& e = view.call.epilogue;
   const int lane = threadIdx.x % 32, rows = view.rows(tile_m);
@@ -120,7 +145,7 @@ __device__ __forceinline__ void dot_rows(const TileView<Sum>& view) {
   for (int first = static_cast<int>(threadIdx.x / 32 % warps) * kRows; first < rows; first += warps * kRows) {
     const int i = first + lane / 8;
     const std::int64_t x_row = dot_row(view, i, rows);
-    store_dot(view, i, block, l, x_row >= 0, x_row >= 0 ? dot_chain(view, i, block, l, e.dot_x, x_row) : Sum(0));
+    store_dot(view, i, block, l, x_row >= 0, x_row >= 0 ? dot_memory(view, i, block, l, e.dot_x, x_row) : QuadSums<Sum>{});
   }
 }
 

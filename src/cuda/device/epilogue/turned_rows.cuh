@@ -8,6 +8,7 @@
 #include "cuda/device/epilogue/epilogue.cuh"
 #include "cuda/device/ptx/cp_async.cuh"
 #include "cuda/device/ptx/mbarrier.cuh"
+#include "cuda/device/ptx/mma.cuh"
 #include "cuda/device/ptx/stmatrix.cuh"
 
 namespace ggm::cuda {
@@ -50,65 +51,76 @@ class TurnedRows {
   }
 
   // The same with x in shared memory: halves of 64 columns, rows of 128 bytes, swizzled like an operand (dot_stages.cuh). A
-  // warp has two of the eight blocks of eight columns of each half, and the chains go on from warp to warp through shared
-  // memory, so the warps work on parts of the rows one round behind each other.
-  __device__ __forceinline__ void store_staged_dots(std::uint32_t first_half, std::uint32_t second_half) const {
-    const int warp = thread_ / 32, parts = (view_.tile.m_left + 8 * kPartEights - 1) / (8 * kPartEights) * 2;
+  // warp has 16 columns of each half, in every lane two of them (8 apart) of two rows of every eight: sums of two terms in the
+  // lane, then of eight neighbours in eight lanes, which leaves a row to a lane. The staging takes them to who adds the warps'.
+  __device__ __forceinline__ void sum_staged_dots(std::uint32_t first_half, std::uint32_t second_half) const {
+    sum_half<0>(first_half);
+    sum_half<1>(second_half);
+  }
+  __device__ __forceinline__ void store_staged_dots() const {
+    ptx::named_sync(barrier_, kThreads);
+    const Epilogue& e = view_.call.epilogue;
 #pragma unroll 1
-    for (int round = 0; round < parts + kWarps - 1; ++round) {
+    for (int row = thread_; row < view_.tile.m_left; row += kThreads) {
+      float* const to = static_cast<float*>(e.dots) + view_.sorted_row(row) * e.dot_blocks + view_.tile.n0 / kDotBlock;
 #pragma unroll
-      for (int part = 0; part < Sums::kFragmentsN / kPartEights * 2; ++part)
-        if (part == round - warp && part < parts) extend_chains(part, part % 2 == 0 ? first_half : second_half);
-      ptx::named_sync(barrier_, kThreads);
+      for (int half = 0; half < 2; ++half) {
+        float quarters[kWarps];
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) quarters[w] = ptx::load_shared_4(dot_place(half, w, row));
+        if (half * kDotBlock < view_.tile.n_left)
+          to[half] = add_rn(add_rn(quarters[0], quarters[1]), add_rn(quarters[2], quarters[3]));
+      }
     }
   }
 
  private:
-  static constexpr int kPartEights = 6;  // rows / 8 of a part; parts of both halves alternate
-
-  // The warp's four products of each chain. Lanes of neighbouring columns exchange sums, so that each has both columns of one
-  // row.
-  __device__ __forceinline__ void extend_chains(int part, std::uint32_t x) const {
-    const unsigned lane = static_cast<unsigned>(thread_) % 32, warp = static_cast<unsigned>(thread_) / 32;
-    const bool odd = (lane / 4 % 2) != 0;
-    const unsigned row = lane % 4 * 2 + lane / 4 % 2, l = lane / 8;  // of every eight rows, and which of the four chains
-    const int half = part % 2, first = part / 2 * kPartEights, left = view_.tile.n_left - half * kDotBlock;
-    const std::uint32_t chain = staging_ + ((half * Sums::kN + first * 8 + row) * 4 + l) * 4;
-    const std::uint32_t from = x + (first * 8 + row) * 128 + l * 4;
-    float s[kPartEights];
-#pragma unroll
-    for (int j = 0; j < kPartEights; ++j) s[j] = warp > 0 ? ptx::load_shared_4(chain + j * 128) : 0.0f;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const unsigned block = 2 * warp + i;
-      const int column = static_cast<int>(8 * block + 2 * l);
-      std::uint32_t words[kPartEights];
-#pragma unroll
-      for (int j = 0; j < kPartEights; ++j) words[j] = ptx::load_shared_word(from + j * 1024 + (block ^ row) * 16);
-#pragma unroll
-      for (int j = 0; j < kPartEights; ++j) {
-        const float2 mine = sums_.pair(2 * half + i, first + j), v = unpack(words[j], Element{});
-        const float got = __shfl_xor_sync(0xffffffffu, odd ? mine.x : mine.y, 4);
-        const float one = fma_rn(odd ? got : mine.x, v.x, s[j]), both = fma_rn(odd ? mine.y : got, v.y, one);
-        s[j] = column + 1 < left ? both : column < left ? one : s[j];  // a term of no column is left out, not added as zero
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < kPartEights; ++j) {
-      if (warp < kWarps - 1)
-        ptx::store_shared_4(chain + j * 128, s[j]);
-      else
-        end_chains((first + j) * 8 + row, half, l, s[j]);
-    }
+  __device__ __forceinline__ std::uint32_t dot_place(int half, int warp, int row) const {
+    return staging_ + ((half * kWarps + warp) * Sums::kN + row) * 4;
   }
 
-  // Adds the four chains, which lie in lanes 8 apart.
-  __device__ __forceinline__ void end_chains(int row, int half, unsigned l, float s) const {
-    const Epilogue& e = view_.call.epilogue;
-    s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 8));
-    s = add_rn(s, __shfl_xor_sync(0xffffffffu, s, 16));
-    if (l == 0 && row < view_.tile.m_left && half * kDotBlock < view_.tile.n_left)
-      static_cast<float*>(e.dots)[view_.sorted_row(row) * e.dot_blocks + view_.tile.n0 / kDotBlock + half] = s;
+  // What a lane keeps of two numbers, plus what its partner `bit` lanes away has of the same: one gets the first's sum, the
+  // other the second's.
+  __device__ __forceinline__ float add_over(int bit, float first, float second) const {
+    const bool upper = (thread_ & bit) != 0;
+    const float theirs = __shfl_xor_sync(0xffffffffu, upper ? first : second, bit);
+    return add_rn(upper ? second : first, theirs);
+  }
+
+  template <int half>
+  __device__ __forceinline__ void sum_half(std::uint32_t x) const {
+    static_assert(Sums::kN % 16 == 0 && 2 * kWarps * Sums::kN * 4 <= staging_bytes);
+    const unsigned lane = static_cast<unsigned>(thread_) % 32, warp = static_cast<unsigned>(thread_) / 32;
+    const int left = view_.tile.n_left - half * kDotBlock - static_cast<int>(warp) * 16;  // columns that exist, of the warp's
+    // A lane gives the address of a row of one of four 8x8 matrices: eight rows and the next eight, of the warp's first eight
+    // columns and of the others.
+    const std::uint32_t from = x + (lane / 16 * 8 + lane % 8) * 128 + ((2 * warp + lane / 8 % 2) ^ lane % 8) * 16;
+    const std::uint32_t to =
+        dot_place(half, static_cast<int>(warp), static_cast<int>(lane % 4 * 2 + lane / 4 % 2 + lane / 8 * 8));
+#pragma unroll
+    for (int first = 0; first < Sums::kFragmentsN; first += 4) {  // rows / 8
+      float of_eights[4];
+#pragma unroll
+      for (int j = 0; j < 4; j += 2) {
+        if (first + j >= Sums::kFragmentsN) continue;
+        std::uint32_t words[4];
+        ptx::ldmatrix_x4<true>(words, from + (first + j) * 1024);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const float2 u0 = sums_.pair(2 * half, first + j + i), v0 = unpack(words[2 * i], Element{});
+          const float2 u1 = sums_.pair(2 * half + 1, first + j + i), v1 = unpack(words[2 * i + 1], Element{});
+          float2 s = make_float2(0.0f, 0.0f);
+          if (left > 0) s = make_float2(fma_rn(u0.x, v0.x, s.x), fma_rn(u0.y, v0.y, s.y));
+          if (left > 8) s = make_float2(fma_rn(u1.x, v1.x, s.x), fma_rn(u1.y, v1.y, s.y));
+          of_eights[j + i] = add_over(4, s.x, s.y);
+        }
+      }
+      const float low = add_over(8, of_eights[0], of_eights[1]);
+      const bool four = first + 4 <= Sums::kFragmentsN;  // else there are two
+      const float high = four ? add_over(8, of_eights[2], of_eights[3]) : low;
+      const float sum = add_over(16, low, high);
+      if (four || lane < 16) ptx::store_shared_4(to + first * 32, sum);
+    }
   }
 
   static constexpr int kThreads = 128, kWarps = 4;
@@ -230,8 +242,8 @@ class TurnedRows {
       return static_cast<std::int32_t>(dot_row(whole, pass * kDotRows + own, view_.tile.m_left));
     };
     std::int32_t x_row = row_of(0), next_row = row_of(1);
-    std::uint32_t words[kChainWords];
-    load_chain(view_, block, l, x_row, words);
+    std::uint32_t words[kDotWords];
+    load_dot_words(view_, block, l, x_row, words);
 #pragma unroll 1
     for (int pass = 0; pass * kDotRows < view_.tile.m_left; ++pass) {
       if (pass % kDotPasses == 0) {
@@ -240,7 +252,7 @@ class TurnedRows {
       }
       const int i = pass % kDotPasses * kDotRows + own;
       store_dot(view_, i, block, l, x_row >= 0, dot_words(view_, i, block, l, words));
-      load_chain(view_, block, l, next_row, words);
+      load_dot_words(view_, block, l, next_row, words);
       x_row = next_row;
       next_row = row_of(pass + 2);
     }

@@ -46,13 +46,13 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
 // The inner products of one tile, some of which the warpgroup may have.
 template <typename Rows, typename Shared>
 __device__ __forceinline__ void store_dots(const HopperCall& call, const TileNotice& notice, Rows rows, bool some,
-                                           Shared& shared, int group) {
-  if constexpr (Shared::kGathered) {
+                                           Shared& shared) {
+  if constexpr (!Shared::kGathered) {
     if (call.dots_by_stages) {
-      const DotStages<Shared> x(shared, notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK);
-      x.begin(group);
-      if (some) rows.store_staged_dots(x.half(group, 0), x.half(group, 1));
-      x.end(group);
+      const DotStages<Shared> x(shared, notice);
+      if (some) rows.sum_staged_dots(x.half(0), x.half(1));
+      x.end();
+      if (some) rows.store_staged_dots();
       return;
     }
   }
@@ -76,7 +76,7 @@ __device__ __forceinline__ void store_tile(const HopperCall& call, const TileNot
       ptx::named_sync(barrier, kWarpgroup);
     }
     if (call.gemm.epilogue.dots != nullptr) {
-      store_dots(call, notice, Turned(call.gemm, tile, sums, staging, barrier), some, shared, group);
+      store_dots(call, notice, Turned(call.gemm, tile, sums, staging, barrier), some, shared);
       if (call.result.used) ptx::named_sync(barrier, kWarpgroup);  // the staging has been read
     }
     if (!some) return;
@@ -112,6 +112,8 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
     // take the end of the phase before for its own.
     if constexpr (kTurns) ptx::named_sync(kOrderBarrier + group, kBoth);
     sums.multiply(notice, kTurns ? 0 : group * 128, shared, [&] {
+      if constexpr (kTurns && turned)
+        if (call.dots_by_stages) DotStages<Shared>(shared, notice).wait();  // the same holds for these stages
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
     // The first warpgroup's turn comes after the second one's last tile, the second one's after the first one's of this round.
@@ -139,17 +141,17 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
   const int warp = ptx::uniform(static_cast<int>(threadIdx.x) / 32 % 4);
   // The registers of a multiprocessor, divided among the warpgroups.
   constexpr bool kGathered = Shared::kGathered;
-  constexpr int kFeeding = kGathered ? 24 : 40, kGathering = 56, kMultiplying = kGathered ? 216 : 232;
+  constexpr int kFeeding = kGathered ? 24 : 40, kGathering = 40, kMultiplying = kGathered ? 224 : 232;
   if (role == 0) {
     ptx::shrink_registers<kFeeding>();
     if (warp == 0) schedule_tiles<turned>(call, shared);
-    if (warp == 1)
-      feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), call.dots_by_stages ? kDotStages : 0);
+    const int dot_stages = turned && !kGathered && call.dots_by_stages ? kDotStages : 0;
+    if (warp == 1) feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), dot_stages);
     if constexpr (!kGathered)
-      if (warp == 2) feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, shared), 0);
+      if (warp == 2) feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, call.dots_map, shared), dot_stages);
   } else if (kGathered && role == 1) {
     ptx::shrink_registers<kGathering>();
-    if constexpr (kGathered) gather_right(call, shared, warp);
+    if constexpr (kGathered) gather_right(call, shared);
   } else {
     ptx::grow_registers<kMultiplying>();
     multiply_tiles<Element, turned, left_outer, right_outer>(call, shared, role - Shared::kFirstConsumer);

@@ -38,7 +38,8 @@ struct ResultMap {
 struct HopperCall {
   OperandMap left_map, right_map;
   ResultMap result;
-  bool dots_by_stages = false;  // gathered: rows of x for inner products go through the stages of operands (dot_stages.cuh)
+  bool dots_by_stages = false;  // rows of x for inner products go through the stages of operands (dot_stages.cuh)
+  OperandMap dots_map;          // x, in sorted rows
   GemmCall gemm;
 };
 

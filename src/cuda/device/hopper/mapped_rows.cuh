@@ -18,7 +18,6 @@ class MappedRows {
  public:
   static constexpr int kPiece = 8 * 128;  // bytes
   static constexpr int kPieces = 4;       // that the warpgroup fills at a time, one for each warp to send
-  // The copy engine takes some 700 cycles to read a piece, so what decides is how many are under way.
   static constexpr int kBuffers = staging_bytes / (kPieces * kPiece);
 
   // NOTE: what the passes need of the tile is read once, and in a form that shows that it is the same in all lanes: behind

@@ -174,10 +174,10 @@ __device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared&
 }
 
 // A warp that puts the copies of one operand under way. All lanes go through it together, so that addresses and coordinates lie
-// in uniform registers, as the copy instruction wants them; one lane issues. `operand` says what a step copies. Behind the
-// steps of a tile come `others` stages that others fill.
+// in uniform registers, as the copy instruction wants them; one lane issues. `operand` says what a step copies, and
+// each of the stages for inner products that come behind the steps of a tile.
 template <typename Shared, typename Operand>
-__device__ __forceinline__ void feed_operand(Shared& shared, Operand operand, int others) {
+__device__ __forceinline__ void feed_operand(Shared& shared, Operand operand, int dot_stages) {
   const std::uint32_t full = ptx::shared_address(shared.stage_full), empty = ptx::shared_address(shared.stage_empty);
   RingPlace<Shared::kStages> stage(0);
   for (std::uint32_t n = 0;; ++n) {
@@ -197,9 +197,9 @@ __device__ __forceinline__ void feed_operand(Shared& shared, Operand operand, in
       __syncwarp();
       operand.next();
     }
-    for (int step = 0; step < others; ++step, stage.next()) {
+    for (int step = 0; step < dot_stages; ++step, stage.next()) {
       ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
-      if (ptx::elect_one()) ptx::arrive(full + stage.at * 8);
+      if (ptx::elect_one()) operand.copy_for_dots(step, stage.at, full + stage.at * 8);
       __syncwarp();
     }
   }
@@ -256,6 +256,7 @@ class LeftFeed {
         ptx::copy_box(to + box * Shared::kBlock, &map_.boxes[0], at_.moved(box * 64), barrier);
     }
   }
+  __device__ __forceinline__ void copy_for_dots(int, std::uint32_t, std::uint32_t barrier) const { ptx::arrive(barrier); }
   __device__ __forceinline__ void next() { at_.next(); }
 
  private:
@@ -266,16 +267,21 @@ class LeftFeed {
   OperandCorner<k_outer> at_;
 };
 
-// The right operand: with K inside, boxes of 128, 64, 32, 16 and 8 rows that add up to the width; else boxes of 64 columns.
+// The right operand: with K inside, boxes of 128, 64, 32, 16 and 8 rows that add up to the width; else boxes of 64 columns. For
+// inner products the same rows of `dots_map`, 64 of the tile's columns a stage.
 template <typename Shared, bool k_outer>
 class RightFeed {
  public:
-  __device__ __forceinline__ RightFeed(const OperandMap& map, Shared& shared)
-      : map_(map), to_(ptx::shared_address(shared.right)) {}
+  __device__ __forceinline__ RightFeed(const OperandMap& map, const OperandMap& dots_map, Shared& shared)
+      : map_(map), dots_map_(dots_map), to_(ptx::shared_address(shared.right)) {}
 
   __device__ __forceinline__ void begin(const TileNotice& notice) {
     width_ = ptx::uniform(notice.width);
     at_.begin(map_, notice, ptx::uniform(notice.right));
+    if constexpr (!k_outer) {
+      dots_at_.begin(dots_map_, notice, ptx::uniform(notice.right));
+      dots_at_.corner.at[0] = ptx::uniform(notice.left);
+    }
   }
   __device__ __forceinline__ unsigned bytes() const {
     return k_outer ? (width_ + 63) / 64 * Shared::kBlock : width_ * kStepK * 2;
@@ -287,20 +293,33 @@ class RightFeed {
       for (int box = 0; box < Shared::kRightBytes / Shared::kBlock; ++box)
         if (box * 64 < width_) ptx::copy_box(to + box * Shared::kBlock, &map_.boxes[0], at_.moved(box * 64), barrier);
     } else {
-#pragma unroll
-      for (int box = kRightBoxes - 1; box >= 0; --box) {
-        const int rows = 8 << box, before = width_ & ~(2 * rows - 1);
-        if (width_ & rows) ptx::copy_box(to + before * kStepK * 2, &map_.boxes[box], at_.moved(before), barrier);
-      }
+      copy_rows(map_, at_, to, barrier);
     }
+  }
+  __device__ __forceinline__ void copy_for_dots(int step, std::uint32_t stage, std::uint32_t barrier) const {
+    ptx::arrive_expecting(barrier, width_ * kStepK * 2);
+    OperandCorner<false> at = dots_at_;
+    at.corner.at[0] += step * kStepK;
+    copy_rows(dots_map_, at, to_ + stage * Shared::kRightBytes, barrier);
   }
   __device__ __forceinline__ void next() { at_.next(); }
 
  private:
+  __device__ __forceinline__ void copy_rows(const OperandMap& map, const OperandCorner<false>& at, std::uint32_t to,
+                                            std::uint32_t barrier) const {
+#pragma unroll
+    for (int box = kRightBoxes - 1; box >= 0; --box) {
+      const int rows = 8 << box, before = width_ & ~(2 * rows - 1);
+      if (width_ & rows) ptx::copy_box(to + before * kStepK * 2, &map.boxes[box], at.moved(before), barrier);
+    }
+  }
+
   const OperandMap& map_;
+  const OperandMap& dots_map_;
   std::uint32_t to_;
   int width_ = 0;
   OperandCorner<k_outer> at_;
+  OperandCorner<false> dots_at_;
 };
 
 }  // namespace ggm::cuda

@@ -59,24 +59,6 @@ __device__ __forceinline__ void cp_async_16_row(std::int32_t row, std::uint32_t 
       : "memory");
 }
 
-// The same of `bytes` bytes, zeros behind them.
-__device__ __forceinline__ void cp_async_16_row(std::int32_t row, std::uint32_t ld_bytes, std::uint32_t to, const void* from,
-                                                std::int32_t bytes) {
-  asm volatile(
-      "{\n"
-      " .reg .pred none;\n"
-      " .reg .b64 source;\n"
-      " .reg .b32 some, count;\n"
-      " setp.lt.s32 none, %2, 0;\n"
-      " max.s32 some, %2, 0;\n"
-      " selp.s32 count, 0, %4, none;\n"
-      " mad.wide.u32 source, some, %3, %1;\n"
-      " cp.async.cg.shared.global.L2::128B [%0], [source], 16, count;\n"
-      "}" ::"r"(to),
-      "l"(from), "r"(row), "r"(ld_bytes), "r"(bytes)
-      : "memory");
-}
-
 // 4 bytes; neighbours of the same row come as separate copies, so L1 merges them. Both addresses are multiples of 4.
 __device__ __forceinline__ void cp_async_4(std::uint32_t to, const void* from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
