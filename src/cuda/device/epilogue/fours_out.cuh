@@ -19,10 +19,11 @@ __device__ __forceinline__ bool goes_direct_in_fours(const GemmCall& call, const
          fours_aligned(tile.desc.d, tile.desc.ldd, Type::float32) && (tile.n_left >= kTileColumns || tile.n_left % 4 == 0);
 }
 
-// The thread's part of the tile to rows of D or, for run_epilogue, to `staging` [tile m][kStagingPitch]; `Sums` is a SimtTile.
+// The thread's part of the tile to rows of D or, for run_epilogue, to `staging` [tile m][kStagingPitch]; `Sums` is a SimtTile,
+// of whose rows the first `fours` fours exist.
 // NOTE: by the same stores, whose addresses are generic. With stores of their own for the staging, more of the sums lay in the
 // bank of the column value that they meet (SimtTile).
-template <typename Sums>
+template <typename Sums, int fours>
 class FoursOut {
  public:
   __device__ __forceinline__ FoursOut(const GemmCall& call, const Tile& tile, const Sums& sums, float* staging)
@@ -30,17 +31,17 @@ class FoursOut {
 
   __device__ __forceinline__ void run() const {
     // Looked up for all rows before the first store, so that their latencies overlap.
-    std::int32_t to[Sums::kM];
-    float weight[Sums::kM];
+    std::int32_t to[kRows];
+    float weight[kRows];
     unsigned valid = 0;
 #pragma unroll
-    for (int i = 0; i < Sums::kM; ++i) find_row(i, &to[i], &weight[i], &valid);
+    for (int i = 0; i < kRows; ++i) find_row(i, &to[i], &weight[i], &valid);
     const bool staged = staging_ != nullptr, weighted = !staged && view_.call.epilogue.row_weight != nullptr;
     float* first = staged ? staging_ : static_cast<float*>(view_.tile.desc.d) + view_.tile.n0;
     const std::int64_t pitch = staged ? kStagingPitch : view_.tile.desc.ldd;
     const int columns = staged ? kTileColumns : view_.tile.n_left;
 #pragma unroll
-    for (int i = 0; i < Sums::kM; ++i) {
+    for (int i = 0; i < kRows; ++i) {
       if (to[i] < 0) continue;
 #pragma unroll
       for (int j = 0; j < Sums::kN; j += 4) {
@@ -56,6 +57,8 @@ class FoursOut {
   }
 
  private:
+  static constexpr int kRows = 4 * fours;
+
   // Row of the target, -1: not stored; and whether it has a value or reads as zeros.
   __device__ __forceinline__ void find_row(int i, std::int32_t* to, float* weight, unsigned* valid) const {
     const Epilogue& e = view_.call.epilogue;

@@ -12,10 +12,27 @@
 
 namespace ggm::cuda {
 
+// Which row of a tile lies at row `place` of shared memory. Spread: the rows come to the tile's warps in turns, 16 each, so
+// that all warps have equal parts of the first rows when the others do not exist.
+template <int rows, int warps>
+struct SpreadRows {
+  static constexpr int kPiece = 16, kOfWarp = rows / warps;
+  static_assert(rows % (warps * kPiece) == 0, "every warp has equally many pieces");
+  static __device__ __forceinline__ int row(int place) {
+    return place % kOfWarp / kPiece * (warps * kPiece) + place / kOfWarp * kPiece + place % kPiece;
+  }
+};
+struct RowsInOrder {
+  static __device__ __forceinline__ int row(int place) { return place; }
+};
+template <int kernel, bool spread>
+using RowSpread = std::conditional_t<spread, SpreadRows<kShape<kernel>.m, kShape<kernel>.warps_m>, RowsInOrder>;
+
 // Which chunks a thread copies: chunk `chunk()` of the stored rows row(0), row(1), ... of a step. Their places are free where
 // K is inside, because only the thread that copied a chunk reads it.
-template <int extent, int tile_k, int threads, Order order>
+template <int extent, int tile_k, int threads, Order order, typename Rows = RowsInOrder>
 struct SimtCopies {
+  using Spread = Rows;
   static constexpr int kExtent = extent, kTileK = tile_k, kThreads = threads, kElementBytes = 4, kChunk = 4;
   static constexpr bool kContiguous = order == Order::inner_contiguous;
   static constexpr int kChunksARow = (kContiguous ? tile_k : extent) / kChunk;
@@ -42,7 +59,7 @@ class RowsLoader {
     live_ = 0;
 #pragma unroll
     for (int i = 0; i < Copies::kCount; ++i) {
-      const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::row(i));
+      const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::Spread::row(Copies::row(i)));
       if (row >= 0) live_ |= 1u << i;
       from_[i] = operand.base + std::int64_t{max(row, 0)} * static_cast<std::int32_t>(operand.ld_bytes) +
                  Copies::chunk() * kChunkBytes;

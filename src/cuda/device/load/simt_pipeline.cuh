@@ -15,9 +15,9 @@
 
 namespace ggm::cuda {
 
-// Which main loop a tile takes. none: no tiles are left. few: only the first four rows of each thread exist. scaled: rows of K
-// have factors.
-enum class SimtKind { none, general, few, fast, scaled };
+// Which main loop a tile takes. none: no tiles are left. few: only the first four rows of each thread exist. part: some of the
+// tile's rows do not exist, and they are spread over the warps. scaled: rows of K have factors.
+enum class SimtKind { none, general, few, part, fast, scaled };
 
 struct SimtSlot {
   Tile tile;
@@ -34,7 +34,8 @@ struct SimtShared : SharedStorage<kernel, 4, 0, float> {
 // K is padded with zeros to a multiple of this in every kernel, so that all give the same bits.
 inline constexpr int kSimtPadding = 16;
 
-template <bool fast, bool scaled, int kernel, Order a_order, Order b_order>
+// `spread`: rows of A (RowSpread).
+template <bool fast, bool scaled, bool spread, int kernel, Order a_order, Order b_order>
 class SimtPipeline {
  public:
   static constexpr TileShape shape = kShape<kernel>;
@@ -104,7 +105,7 @@ class SimtPipeline {
   }
 
  private:
-  using A = SimtCopies<shape.m, shape.k, shape.threads(), a_order>;
+  using A = SimtCopies<shape.m, shape.k, shape.threads(), a_order, RowSpread<kernel, spread>>;
   using B = SimtCopies<shape.n, shape.k, shape.threads(), b_order>;
   using ArrangerA = Arranger<A, false, scaled>;
   using ArrangerB = Arranger<B, kColumnsSwapped<kernel>, scaled>;

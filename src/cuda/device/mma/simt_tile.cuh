@@ -10,7 +10,8 @@ namespace ggm::cuda {
 
 // The rows of A or the columns of B that one thread owns: fours of neighbours. The fours of a warp's lanes lie side by side,
 // the next four of a lane behind those of all lanes. `swapped`: pairs of neighbours have changed places in shared memory.
-template <int extent, int tile_k, int warp_extent, int lanes, bool transposed, bool swapped>
+// `Spread`: which row of the tile lies at a row of shared memory.
+template <int extent, int tile_k, int warp_extent, int lanes, bool transposed, bool swapped, typename Spread>
 class SimtFours {
  public:
   static constexpr int kCount = warp_extent / lanes, kFours = kCount / 4;
@@ -18,7 +19,7 @@ class SimtFours {
 
   __device__ __forceinline__ SimtFours(int warp, int lane) : first_(warp * warp_extent + lane * 4) {}
 
-  __device__ __forceinline__ int row(int i) const { return first_ + i / 4 * (4 * lanes) + i % 4; }
+  __device__ __forceinline__ int row(int i) const { return Spread::row(first_) + Spread::row(i / 4 * (4 * lanes)) + i % 4; }
 
   __device__ __forceinline__ void load(float (&to)[kCount], std::uint32_t stage, int k, int four) const {
     float values[4];
@@ -36,14 +37,15 @@ class SimtFours {
 // 16-byte load or store takes four registers from a multiple of four on: the columns of a four and the sums that leave in one
 // store would have equal places there, and with them equal banks. So the columns of B lie swapped in pairs in shared memory.
 // Measured on an H200, two warps a scheduler: 1.00 multiply-adds a cycle instead of 0.92.
-template <int kernel, Order a_order, Order b_order>
+template <int kernel, Order a_order, Order b_order, bool spread = false>
 class SimtTile {
  public:
   static constexpr TileShape shape = kShape<kernel>;
   static constexpr int kLanesM = 4, kLanesN = 8;
-  using Rows = SimtFours<shape.m, shape.k, shape.m / shape.warps_m, kLanesM, a_order == Order::inner_contiguous, false>;
+  using Rows = SimtFours<shape.m, shape.k, shape.m / shape.warps_m, kLanesM, a_order == Order::inner_contiguous, false,
+                         RowSpread<kernel, spread>>;
   using Columns = SimtFours<shape.n, shape.k, shape.n / shape.warps_n, kLanesN, b_order == Order::inner_contiguous,
-                            kColumnsSwapped<kernel>>;
+                            kColumnsSwapped<kernel>, RowsInOrder>;
   static constexpr int kM = Rows::kCount, kN = Columns::kCount;
   static_assert(shape.k % 2 == 0, "both buffers of fragments are used equally often in a step");
 
