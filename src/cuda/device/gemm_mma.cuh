@@ -53,7 +53,7 @@ __device__ __forceinline__ void claim_tile(const GemmCall& call, TileSlot& slot)
 }
 
 // The copies of a tile's steps.
-template <TileKind kind, int kernel, typename Element, Order a_order, Order b_order>
+template <TileKind kind, bool alone, int kernel, typename Element, Order a_order, Order b_order>
 struct MmaSteps {
   static constexpr TileShape shape = kShape<kernel>;
   static constexpr bool kFast = kind != TileKind::general;
@@ -61,8 +61,8 @@ struct MmaSteps {
   static constexpr bool kScaled = kind != TileKind::fast && a_order == Order::inner_strided && b_order == Order::inner_strided;
   using A = MmaCopies<shape.m, shape.k, shape.threads(), a_order>;
   using B = MmaCopies<shape.n, shape.k, shape.threads(), b_order>;
-  using type =
-      Pipeline<MmaShared<kernel>, Element, A, B, MmaLoader<kFast, kListed, A>, MmaLoader<kFast, kListed, B>, !kFast, kScaled>;
+  using type = Pipeline<MmaShared<kernel>, Element, A, B, MmaLoader<kFast, kListed, A>, MmaLoader<kFast, kListed, B>, !kFast,
+                        kScaled, alone ? 2 : 0>;
 };
 
 // f(i) for the share of place `place`, of `places`, in `count` pieces of work.
@@ -75,20 +75,22 @@ __device__ __forceinline__ void share(int place, const F& f) {
 }
 
 // All steps of K of one tile, whose first are under way. The barrier of each stage lies inside its last k16 step, whose
-// products hide it (WarpTile::step).
-template <TileKind kind, int kernel, typename Element, Order a_order, Order b_order>
+// products hide it (WarpTile::step). `claim`, which takes a tile, is called where the first copies are put under way here.
+template <TileKind kind, bool alone, int kernel, typename Element, Order a_order, Order b_order, typename Claim>
 __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSlot& slot, MmaShared<kernel>& shared,
-                                              WarpTile<kernel, Element, a_order, b_order>& sums) {
+                                              WarpTile<kernel, Element, a_order, b_order>& sums, const Claim& claim) {
   constexpr TileShape shape = kShape<kernel>;
   constexpr int kSteps = shape.k / 16, kPlaces = WarpTile<kernel, Element, a_order, b_order>::kBetween;
   // Made anew: kept from the first copies on, its registers would be alive together with the sums of the tile before.
-  using Steps = typename MmaSteps<kind, kernel, Element, a_order, b_order>::type;
+  using Steps = typename MmaSteps<kind, alone, kernel, Element, a_order, b_order>::type;
   constexpr int kIssuePlaces = Steps::kShiftParts > 0 ? kPlaces / 2 : kPlaces;  // shifts come behind the copies
   Steps steps(call, slot.inputs, shared);
-  if constexpr (kind == TileKind::general)
+  if constexpr (kind == TileKind::general) {
     steps.fill();
-  else
+    claim();
+  } else {
     steps.skip_fill();
+  }
   const int tile_k = slot.tile.desc.k;
 
   steps.begin();
@@ -106,18 +108,27 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSl
       }
       const int next = (u + 1) % shape.stages, free = (u + shape.stages - 1) % shape.stages;
       steps.own_arrived();
+      constexpr int kShiftPlaces = kPlaces - kIssuePlaces + (alone ? 1 : 0);  // the last one is before the barrier
+      const auto shift = [&](int place) {
+        if constexpr (Steps::kShiftParts > 0)
+          share<kShiftPlaces, Steps::kShiftParts>(place,
+                                                  [&](int part) { steps.shift_part(next, (u + 2) % shape.stages, part); });
+      };
       const auto between = [&](int place) {
         share<kIssuePlaces, Steps::kIssueParts>(place, [&](int part) { steps.issue_part(free, part, u); });
         share<kPlaces, Steps::kScaleParts>(place, [&](int part) { steps.scale_part(next, part); });
         if constexpr (Steps::kShiftParts > 0)
-          if (place >= kIssuePlaces)
-            share<kPlaces - kIssuePlaces, Steps::kShiftParts>(
-                place - kIssuePlaces, [&](int part) { steps.shift_part(next, (u + 2) % shape.stages, part); });
+          if (place >= kIssuePlaces) shift(place - kIssuePlaces);
       };
 #pragma unroll
       for (int s = 0; s < kSteps; ++s)
         sums.step(
-            steps.a(u), steps.b(u), steps.a(next), steps.b(next), s, [&] { steps.publish(); }, between);
+            steps.a(u), steps.b(u), steps.a(next), steps.b(next), s,
+            [&] {
+              if constexpr (alone) shift(kPlaces - kIssuePlaces);
+              steps.publish();
+            },
+            between);
       --left;
     }
     steps.end_round(shape.stages);
@@ -134,7 +145,8 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSl
   ptx::cp_async_wait<0>();
 }
 
-template <int kernel, typename Element, Order a_order, Order b_order>
+// `alone`: all tiles are taken for general ones, whose main loop has the registers of the kernel for itself then.
+template <int kernel, typename Element, Order a_order, Order b_order, bool alone = false>
 __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.blocks)
     gemm_mma(const __grid_constant__ GemmCall call) {
   constexpr TileShape shape = kShape<kernel>;
@@ -144,29 +156,31 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
   auto& shared = *reinterpret_cast<MmaShared<kernel>*>(raw);
   // Puts a tile's first copies under way. The object that does it ends here, and the main loop makes its own and lets it skip
   // these steps (mma_main_loop): one object for both would keep its registers beside the sums of the tile before, and spill.
+  // The tile after it is claimed under those copies; a general tile has its first copies and that claim in the main loop.
+  int at = 0;
+  const auto claim = [&] { claim_tile<kernel, a_order, b_order>(call, shared.slots[next_slot(at)]); };
   const auto begin = [&](const TileSlot& slot) {
-    if (slot.kind == TileKind::general) return;
+    if (alone || slot.kind == TileKind::general) return;
     if (kMayList && slot.kind == TileKind::listed)
-      typename MmaSteps<TileKind::listed, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
+      typename MmaSteps<TileKind::listed, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
     else
-      typename MmaSteps<TileKind::fast, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
+      typename MmaSteps<TileKind::fast, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
+    claim();
   };
 
-  int at = 0;
   claim_tile<kernel, a_order, b_order>(call, shared.slots[at]);
   __syncthreads();
   if (shared.slots[at].kind == TileKind::none) return;
   begin(shared.slots[at]);
-  claim_tile<kernel, a_order, b_order>(call, shared.slots[next_slot(at)]);
   for (;;) {
     const TileSlot& slot = shared.slots[at];
     Sums sums;
-    if (slot.kind == TileKind::general)
-      mma_main_loop<TileKind::general>(call, slot, shared, sums);
+    if (alone || slot.kind == TileKind::general)
+      mma_main_loop<TileKind::general, alone>(call, slot, shared, sums, claim);
     else if (kMayList && slot.kind == TileKind::listed)
-      mma_main_loop<kMayList ? TileKind::listed : TileKind::fast>(call, slot, shared, sums);
+      mma_main_loop<kMayList ? TileKind::listed : TileKind::fast, alone>(call, slot, shared, sums, claim);
     else
-      mma_main_loop<TileKind::fast>(call, slot, shared, sums);
+      mma_main_loop<TileKind::fast, alone>(call, slot, shared, sums, claim);
     __syncthreads();  // the stages are free, and the next tile is known
     const bool direct = goes_direct<Element, Sums::kN>(call, slot.tile);
     if (!direct) {
@@ -180,10 +194,7 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
     }
     at = next_slot(at);
     const bool more = shared.slots[at].kind != TileKind::none;
-    if (more) {
-      begin(shared.slots[at]);
-      claim_tile<kernel, a_order, b_order>(call, shared.slots[next_slot(at)]);
-    }
+    if (more) begin(shared.slots[at]);
     if (direct) DirectRows<Element, Sums>(call, slot.tile, sums).run();
     if (!more) return;
   }

@@ -11,6 +11,12 @@
 namespace ggm::cuda {
 namespace {
 
+// nullptr: there is none for unaligned tiles alone.
+const void* find_unaligned_kernel(int kernel, Type type, Order a_order, Order b_order) {
+  const bool rows = a_order == Order::inner_contiguous && b_order == Order::inner_contiguous;
+  return rows && kGemmKernels[kernel].math == KernelMath::mma16 ? mma_kernel_unaligned(kernel, type) : nullptr;
+}
+
 const void* find_kernel(int kernel, Type type, Order a_order, Order b_order) {
   const bool a_contiguous = a_order == Order::inner_contiguous, b_contiguous = b_order == Order::inner_contiguous;
   switch (kGemmKernels[kernel].math) {
@@ -33,7 +39,7 @@ ggm_status_t load_kernel(const void* function, const GemmKernel& row) {
 
 }  // namespace
 
-ggm_status_t launch_gemm(int kernel, const GemmCall& call, int multiprocessors, ggm_stream_t stream) {
+ggm_status_t launch_gemm(int kernel, const GemmCall& call, bool unaligned, int multiprocessors, ggm_stream_t stream) {
   if (kernel < 0 || kernel >= kGemmKernelCount)
     return fail(GGM_STATUS_INTERNAL_ERROR, "kernel = %d; the table has %d", kernel, kGemmKernelCount);
   if (call.group_count == 0) return GGM_STATUS_SUCCESS;
@@ -48,12 +54,14 @@ ggm_status_t launch_gemm(int kernel, const GemmCall& call, int multiprocessors, 
   GGM_TRY(cuda_status(cudaDeviceGetAttribute(&available, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute"));
   const int blocks = multiprocessors < available ? multiprocessors : available * row.blocks;
 
+  const void* function = unaligned ? find_unaligned_kernel(kernel, call.type, call.a_order, call.b_order) : nullptr;
+  if (function == nullptr) function = find_kernel(kernel, call.type, call.a_order, call.b_order);
   GemmCall copy = call;
   void* arguments[] = {&copy};
-  return cuda_status(cudaLaunchKernel(find_kernel(kernel, call.type, call.a_order, call.b_order),
-                                      dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(shape_of(row).threads())),
-                                      arguments, static_cast<std::size_t>(row.shared_bytes), stream),
-                     row.name);
+  return cuda_status(
+      cudaLaunchKernel(function, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(shape_of(row).threads())),
+                       arguments, static_cast<std::size_t>(row.shared_bytes), stream),
+      row.name);
 }
 
 ggm_status_t load_gemm_kernels(const Device& device) {
@@ -64,7 +72,11 @@ ggm_status_t load_gemm_kernels(const Device& device) {
     for (const TypeRow& type : kTypes) {
       if (math_of(type.type) != row.math) continue;
       for (Order a_order : kOrders)
-        for (Order b_order : kOrders) GGM_TRY(load_kernel(find_kernel(kernel, type.type, a_order, b_order), row));
+        for (Order b_order : kOrders) {
+          GGM_TRY(load_kernel(find_kernel(kernel, type.type, a_order, b_order), row));
+          const void* unaligned = find_unaligned_kernel(kernel, type.type, a_order, b_order);
+          if (unaligned != nullptr) GGM_TRY(load_kernel(unaligned, row));
+        }
     }
   }
   return GGM_STATUS_SUCCESS;

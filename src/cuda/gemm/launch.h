@@ -14,6 +14,8 @@ const void* mma_kernel_contiguous_contiguous(int kernel, Type type);
 const void* mma_kernel_contiguous_strided(int kernel, Type type);
 const void* mma_kernel_strided_contiguous(int kernel, Type type);
 const void* mma_kernel_strided_strided(int kernel, Type type);
+// Of tiles alone that take the general main loop; both orders are contiguous.
+const void* mma_kernel_unaligned(int kernel, Type type);
 const void* simt_kernel(int kernel, Order a_order, Order b_order);
 const void* simple64_kernel(int kernel);
 

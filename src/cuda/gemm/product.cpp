@@ -39,6 +39,13 @@ MapSource map_d(const GroupBuild& build, const GemmCall& call) {
   return source;
 }
 
+// Whether rows of the matrix begin anywhere, not at multiples of 16 bytes alone.
+bool unaligned(const MapSource& source) {
+  const std::uint64_t bits = reinterpret_cast<std::uint64_t>(source.base) | static_cast<std::uint64_t>(source.ld_bytes) |
+                             static_cast<std::uint64_t>(source.by_group ? source.group_bytes : 0);
+  return bits % 16 != 0;
+}
+
 void use_table(const TablePointers& table, std::int64_t groups, GemmCall* call) {
   call->groups = table.groups;
   call->tile_offsets = table.tile_offsets;
@@ -54,7 +61,7 @@ ggm_status_t run_product(const ProductKernels& kernels, const GroupBuild& build,
   const MapSource a = map_a(build, call), b = map_b(build, call);
   if (kernels.wgmma < 0 || a.obstacle() != nullptr || b.obstacle() != nullptr) {
     GGM_TRY(build_groups(build, kGemmKernels[kernels.portable], table, launch));
-    return launch_gemm(kernels.portable, call, launch.multiprocessors, launch.stream);
+    return launch_gemm(kernels.portable, call, unaligned(a) && unaligned(b), launch.multiprocessors, launch.stream);
   }
   GGM_TRY(build_groups(build, kWgmmaKernels[kernels.wgmma], table, launch));
   return launch_wgmma(kernels.wgmma, call, a, b, map_d(build, call), launch.multiprocessors, launch.stream);
@@ -65,7 +72,7 @@ ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& 
   use_table(table, build.group_count, &call);
   GGM_TRY(build_array_groups(build, kGemmKernels[kernels.portable], table, launch));
   if (build.max_m == 0 || build.max_n == 0) return GGM_STATUS_SUCCESS;
-  return launch_gemm(kernels.portable, call, launch.multiprocessors, launch.stream);
+  return launch_gemm(kernels.portable, call, false, launch.multiprocessors, launch.stream);
 }
 
 }  // namespace ggm::cuda

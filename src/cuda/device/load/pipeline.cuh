@@ -21,9 +21,10 @@ struct PipelineShared : SharedStorage<kernel, 2, 0, float> {
   alignas(16) float scale[kShape<kernel>.stages][kShape<kernel>.k];  // factors of the rows of K in each stage
 };
 
-// A, B: which chunks a thread copies (MmaCopies). `tables`: a loader keeps its rows' starts in shared memory.
+// A, B: which chunks a thread copies (MmaCopies). `tables`: a loader keeps its rows' starts in shared memory. `held`:
+// chunks that are on their way into place at a time, for operands whose rows may start anywhere.
 template <typename Shared, typename Element, typename A, typename B, typename LoaderA, typename LoaderB, bool tables,
-          bool scaled>
+          bool scaled, int held>
 class Pipeline {
  public:
   static constexpr int kStages = Shared::shape.stages;
@@ -53,10 +54,14 @@ class Pipeline {
   // Puts the first steps under way.
   __device__ __forceinline__ void fill() {
     constexpr int kUnrolled = tables ? 1 : kStages - 1;  // loaders with tables have long code
+    if constexpr (kShiftsA) a_.begin_heads(a(0));
+    if constexpr (kShiftsB) b_.begin_heads(b(0));
 #pragma unroll kUnrolled
     for (int s = 0; s < kStages - 1; ++s)
 #pragma unroll
       for (int part = 0; part < kIssueParts; ++part) issue_part(s, part, s);
+    if constexpr (kShiftsA) a_.end_heads(a(0));
+    if constexpr (kShiftsB) b_.end_heads(b(0));
   }
 
   // After this step 0 is there for all threads.
@@ -68,7 +73,8 @@ class Pipeline {
       for (int part = 0; part < kScaleParts; ++part) scale_part(0, part);
     }
     if constexpr (kShiftParts > 0) {
-#pragma unroll 1
+      constexpr int kUnrolled = held == 0 ? 1 : kShiftParts;
+#pragma unroll kUnrolled
       for (int part = 0; part < kShiftParts; ++part) shift_part(0, 1, part);
     }
     publish();
@@ -113,19 +119,18 @@ class Pipeline {
     }
   }
 
-  // Moves the thread's own chunks of a slot into place; `after`: the slot of the step after.
+  // Moves the thread's own chunks of a slot into place; `after`: the slot of the step after. A part loads one chunk and stores
+  // the one that was loaded `held` parts before.
   static constexpr bool kShiftsA = is_shifted<LoaderA>, kShiftsB = is_shifted<LoaderB>;
-  static constexpr int kShiftParts = (kShiftsA ? A::kCount : 0) + (kShiftsB ? B::kCount : 0);
+  static constexpr int kShiftsOfA = kShiftsA ? A::kCount : 0, kShifts = kShiftsOfA + (kShiftsB ? B::kCount : 0);
+  static constexpr int kShiftParts = kShifts > 0 ? kShifts + held : 0;
   __device__ __forceinline__ void shift_part(int stage, int after, int part) {
-    constexpr int kPartsA = kShiftsA ? A::kCount : 0;
     if (part == 0) {
       ptx::cp_async_wait<kStages - 3>();  // this lane's copies of both steps, and
       __syncwarp();                       // those of the others
     }
-    if constexpr (kShiftsA)
-      if (part < kPartsA) a_.shift(a(stage), a(after), part);
-    if constexpr (kShiftsB)
-      if (part >= kPartsA) b_.shift(b(stage), b(after), part - kPartsA);
+    if constexpr (kShiftsA) shift_part(a_, part, A::kCount, a(stage), a(after));
+    if constexpr (kShiftsB) shift_part(b_, part - kShiftsOfA, B::kCount, b(stage), b(after));
   }
 
   // After this the slot after the current one is there for all threads.
@@ -140,6 +145,17 @@ class Pipeline {
     if (i == 0) loader.begin_step();
     loader.copy(to, i, round);
     if (i + 1 == count) loader.end_step();
+  }
+
+  template <typename Loader>
+  static __device__ __forceinline__ void shift_part(Loader& loader, int i, int count, std::uint32_t stage,
+                                                    std::uint32_t after) {
+    if constexpr (held == 0) {
+      if (i >= 0 && i < count) loader.shift(stage, after, i);
+    } else {
+      if (i >= held && i < count + held) loader.store_shift(stage, i - held);
+      if (i >= 0 && i < count) loader.load_shift(stage, after, i);
+    }
   }
 
   using Stage = typename Shared::Stage;

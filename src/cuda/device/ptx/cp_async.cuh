@@ -72,6 +72,10 @@ __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
+__device__ __forceinline__ void prefetch_l1(const void* from) {
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(from) : "memory");
+}
+
 // Ordinary accesses by shared-memory address.
 __device__ __forceinline__ void load_shared_16(std::uint32_t (&words)[4], std::uint32_t from) {
   asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -126,6 +130,10 @@ __device__ __forceinline__ float load_shared_4(std::uint32_t from) {
 
 __device__ __forceinline__ void store_shared_4(std::uint32_t to, float value) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_2(std::uint32_t to, unsigned short value) {
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(value) : "memory");
 }
 
 }  // namespace ggm::cuda::ptx
