@@ -14,7 +14,8 @@ struct GroupDesc {
   std::int64_t lda, ldb, ldc, ldd;  // elements
   std::int32_t m, n, k;             // 0 is legal anywhere; a skipped group has m = 0
   std::int32_t first_row;           // where the group starts in the sorted rows: index into every per-row array
+  std::int64_t group;               // its number; the table may have groups in another order
 };
-static_assert(sizeof(GroupDesc) == 80, "GroupDesc is booked per group in the workspace; keep it without padding");
+static_assert(sizeof(GroupDesc) == 88, "GroupDesc is booked per group in the workspace; keep it without padding");
 
 }  // namespace ggm

@@ -11,15 +11,25 @@ namespace {
 // would not be monotone in it.
 bool resolve_ordered(const MoeProblem& problem, bool by_tokens) { return by_tokens && problem.combine == GGM_COMBINE_ORDERED; }
 
-// Rows from which those of dy that lie by tokens, and those of x for inner products, are copied into sorted order before dx by
-// a wgmma kernel: the copies take less than the product loses by gathering (docs/kernels.md). More rows never need less
-// workspace, as the rule asks. Not where the copy engine cannot read the weights anyway; not with the ordered combine, whose
-// callers want no tensor of a row for each assignment; and never in the forward, which promises to hold none of x.
+// Whether the rows of x for inner products with dy @ W may be copied into sorted order for a wgmma kernel that takes rows in
+// order: it has the copy engine fetch them, while rows by tokens are read one by one. Not for few rows (more rows never need
+// less workspace, as the rule asks); not where the copy engine cannot read them or the weights anyway; not with the ordered
+// combine, whose callers want no tensor of a row for each assignment.
 constexpr std::int64_t kSortedRows = 4096;
-bool sorts_for_dx(const MoeProblem& problem) {
+bool may_sort_for_dots(const MoeProblem& problem) {
   const bool aligned = problem.in_features % 8 == 0 && problem.out_features % 8 == 0 && problem.weight_ld % 8 == 0 &&
                        problem.weight_stride % 8 == 0;
-  return problem.routing.max_rows >= kSortedRows && aligned && problem.combine != GGM_COMBINE_ORDERED;
+  return problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS) && problem.routing.max_rows >= kSortedRows && aligned &&
+         problem.combine != GGM_COMBINE_ORDERED;
+}
+
+// Whether rows of dy that lie by tokens are copied into sorted order as well, for that kernel: where the inner products, which
+// it hides under the products of another tile, are long beside them, and groups long enough for its tiles (docs/kernels.md).
+// The forward never does that, because it promises to hold no row of x for each assignment.
+constexpr std::int64_t kShortInner = 4096, kSortedGroup = 256;
+bool sorts_for_dx(const MoeProblem& problem) {
+  return may_sort_for_dots(problem) && problem.out_features <= kShortInner &&
+         problem.routing.max_rows >= kSortedGroup * problem.routing.experts;
 }
 
 // The product over the rows of an operand that lies by tokens (gathered) or in sorted rows.
@@ -128,7 +138,7 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
     const bool in_order = wgmma >= 0 && !kWgmmaKernels[wgmma].gathered;
     if (!problem.output_grouped && in_order)
       plan->sorted_dy = book_sorted(problem, problem.out_features, problem.dy_type, Region{}, &ledger);
-    plan->dots_of_sorted_x = dw && !problem.input_grouped && in_order && sorts_for_dx(problem);
+    plan->dots_of_sorted_x = dw && !problem.input_grouped && in_order && may_sort_for_dots(problem);
     if (plan->dots_of_sorted_x) plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, Region{}, &ledger);
   }
   if (by_tokens) {

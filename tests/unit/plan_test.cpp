@@ -333,71 +333,62 @@ TEST_CASE(
   CHECK(backward(p, card({90, 227})).scaled_dy.bytes == 0);
 }
 
-TEST_CASE("workspace: rows of dy by tokens are sorted before dx of wgmma kernels from 4096 rows on", "[host]") {
+TEST_CASE("workspace: rows of x and dy are sorted before dx of wgmma kernels where inner products are wanted and long",
+          "[host]") {
   const auto backward = [](const ggm_moe_problem_t& p, const Device& device = hopper()) {
     return plan_moe<MoeBackwardPlan>(MoeKind::backward, p, device);
   };
   ggm_moe_problem_t p = moe(512);  // eight experts a token
+  p.experts = 16;
   p.in_features = 1008;
   p.out_features = 2056;
-  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
+  p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS;
   const std::int64_t rows = p.tokens * p.top_k;
   REQUIRE(rows == 4096);
   const auto sorted = backward(p);
   CHECK(sorted.sorted_dy.bytes == rows * 2056 * 2);
   CHECK(sorted.scaled_dy.offset == sorted.sorted_dy.offset);
+  CHECK(sorted.dots_of_sorted_x);
+  CHECK(sorted.sorted_x.bytes == rows * 1008 * 2);
+  CHECK(sorted.sorted_x.offset != sorted.products.offset);
   CHECK_FALSE(kWgmmaKernels[sorted.dx_kernels.wgmma].gathered);
 
-  // With inner products the rows of x are sorted before, too, in bytes of their own.
-  CHECK(sorted.sorted_x.offset == sorted.products.offset);
-  CHECK_FALSE(sorted.dots_of_sorted_x);
-  ggm_moe_problem_t with_dots = p;
-  with_dots.gradients |= GGM_GRADIENT_ROUTING_WEIGHTS;
-  const auto dots = backward(with_dots);
-  CHECK(dots.dots_of_sorted_x);
-  CHECK(dots.sorted_x.bytes == rows * 1008 * 2);
-  CHECK(dots.sorted_x.offset != dots.products.offset);
-  CHECK(dots.sorted_dy.bytes == rows * 2056 * 2);
-  with_dots.gradients = GGM_GRADIENT_ROUTING_WEIGHTS;
-  CHECK(backward(with_dots).sorted_x.bytes == rows * 1008 * 2);
-  with_dots.output_rows = GGM_ROWS_GROUPED;
-  CHECK(backward(with_dots).dots_of_sorted_x);
-  CHECK(backward(with_dots).sorted_dy.bytes == 0);
-  with_dots.input_rows = GGM_ROWS_GROUPED;
-  CHECK_FALSE(backward(with_dots).dots_of_sorted_x);
-  CHECK(backward(with_dots).sorted_x.bytes == 0);
-
-  // Fewer rows, rows or weights that the copy engine cannot read, the ordered combine, other kernels and sorted rows have no
-  // copy.
+  // No inner products, fewer rows in all or in a group, a long inner sum, rows or weights that the copy engine cannot read, the
+  // ordered combine and other kernels have no copies.
   const auto has_none = [&](const ggm_moe_problem_t& other, const Device& device = hopper()) {
-    CHECK(backward(other, device).sorted_dy.bytes == 0);
-    CHECK_FALSE(backward(other, device).dots_of_sorted_x);
+    const auto plan = backward(other, device);
+    CHECK(plan.sorted_dy.bytes == 0);
+    CHECK_FALSE(plan.dots_of_sorted_x);
+    CHECK((plan.dx_kernels.wgmma < 0 || kWgmmaKernels[plan.dx_kernels.wgmma].gathered));
   };
   has_none(p, card({90, 227}));
-  ggm_moe_problem_t other = p;
-  other.tokens = 511;
-  has_none(other);
-  CHECK(kWgmmaKernels[backward(other).dx_kernels.wgmma].gathered);
-  other.gradients |= GGM_GRADIENT_ROUTING_WEIGHTS;
-  has_none(other);
-  CHECK_FALSE(backward(other).dots_of_sorted_x);
-  for (std::int64_t ggm_moe_problem_t::*features : {&ggm_moe_problem_t::in_features, &ggm_moe_problem_t::out_features}) {
-    other = p;
-    other.*features += 4;
+  const auto changed = [&](auto change) {
+    ggm_moe_problem_t other = p;
+    change(other);
     has_none(other);
-  }
-  other = p;
-  other.weight_ld = p.in_features + 4;
-  has_none(other);
-  other = p;
-  other.combine = GGM_COMBINE_ORDERED;
-  has_none(other);
-  other = p;
-  other.sm_limit = 1;
-  has_none(other);
-  other = p;
-  other.output_rows = GGM_ROWS_GROUPED;
-  has_none(other);
+  };
+  changed([](auto& o) { o.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT; });
+  changed([](auto& o) { o.tokens = 511; });
+  changed([](auto& o) { o.experts = 17; });
+  changed([](auto& o) { o.out_features = 4104; });
+  changed([](auto& o) { o.in_features += 4; });
+  changed([](auto& o) { o.out_features += 4; });
+  changed([](auto& o) { o.weight_ld = o.in_features + 4; });
+  changed([](auto& o) { o.combine = GGM_COMBINE_ORDERED; });
+  changed([](auto& o) { o.sm_limit = 1; });
+
+  // Sorted rows of the caller's own are taken as they lie; x is sorted for them whatever the shape, and without a dx.
+  ggm_moe_problem_t grouped = p;
+  grouped.output_rows = GGM_ROWS_GROUPED;
+  grouped.experts = 64;
+  grouped.out_features = 4104;
+  grouped.gradients = GGM_GRADIENT_ROUTING_WEIGHTS;
+  CHECK(backward(grouped).sorted_dy.bytes == 0);
+  CHECK(backward(grouped).dots_of_sorted_x);
+  CHECK(backward(grouped).sorted_x.bytes == rows * 1008 * 2);
+  grouped.input_rows = GGM_ROWS_GROUPED;
+  CHECK_FALSE(backward(grouped).dots_of_sorted_x);
+  CHECK(backward(grouped).sorted_x.bytes == 0);
 }
 
 TEST_CASE("workspace: a size beyond 64 bits is an overflow, not a wrap", "[host]") {

@@ -72,6 +72,12 @@ struct Epilogue {
                                 // row_valid[r] < 0
   std::int64_t dot_x_ld = 0;
   const std::int32_t* dot_rows = nullptr;
+
+  // Whether a value is stored with no more than a rounding to `type`, if any, and a weight.
+  constexpr GGM_HD bool only_rounds(Type type) const {
+    return bias == nullptr && !use_alpha && !use_beta && add_to == nullptr &&
+           (product_type == Type::none || product_type == type);
+  }
 };
 
 struct GemmCall {

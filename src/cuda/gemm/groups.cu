@@ -139,20 +139,32 @@ __device__ GroupDesc describe(const GroupBuild& build, std::int64_t group, const
   desc.n = static_cast<std::int32_t>(build.n);
   desc.k = static_cast<std::int32_t>(build.rows_are_k ? range.size : build.k);
   desc.first_row = static_cast<std::int32_t>(range.start);
+  desc.group = group;
   return desc;
 }
 
-// Stores one chunk of descriptors and the tiles before each; every thread of the block calls it.
-__device__ void store_chunk_of_groups(const Tiles& tiles, const GroupDesc& desc, std::int64_t group, bool active,
-                                      std::int64_t* tiles_before, ScanShared& shared) {
+// The groups of a chunk, those without tiles with m = 0; every thread of the block calls it.
+__device__ GroupDesc describe_used(const GroupBuild& build, std::int64_t group, bool active, const ClampedRange& range) {
+  GroupDesc desc = active ? describe(build, group, range) : GroupDesc{};
+  if (build.skip_without != nullptr && !any_valid(build.skip_without, range)) desc.m = 0;
+  return desc;
+}
+
+// Stores the tiles before each group of one chunk of the table; every thread of the block calls it.
+__device__ void number_tiles(const Tiles& tiles, const GroupDesc& desc, std::int64_t place, bool active,
+                             std::int64_t* tiles_before, ScanShared& shared) {
   const std::int64_t count = active ? count_tiles(tiles.grid, desc) : 0;
   std::int64_t total;
   const std::int64_t after = *tiles_before + block_scan(count, Add{}, 0, shared, &total);
-  if (active) {
-    tiles.table.groups[group] = desc;
-    tiles.table.tile_offsets[group] = after - count;
-  }
+  if (active) tiles.table.tile_offsets[place] = after - count;
   *tiles_before += total;
+}
+
+// The same with their descriptors.
+__device__ void store_chunk_of_groups(const Tiles& tiles, const GroupDesc& desc, std::int64_t group, bool active,
+                                      std::int64_t* tiles_before, ScanShared& shared) {
+  if (active) tiles.table.groups[group] = desc;
+  number_tiles(tiles, desc, group, active, tiles_before, shared);
 }
 
 __device__ void close_table(const Tiles& tiles, std::int64_t groups, std::int64_t tile_count) {
@@ -161,24 +173,67 @@ __device__ void close_table(const Tiles& tiles, std::int64_t groups, std::int64_
   *tiles.table.tile_counter = 0;
 }
 
+// visit(group, active, range) for all groups, a chunk at a time; every thread of the block calls it.
+template <typename Visit>
+__device__ void visit_groups(const GroupBuild& build, ScanShared& shared, std::int64_t (&ends)[kScanThreads + 1],
+                             RowFaults* faults, const Visit& visit) {
+  std::int64_t carry = 0;
+  if (build.source == RowSource::offsets && build.group_count > 0) {
+    const Clamped first = clamp_offset(read_index(build.offsets, build.index_type, 0), 0, build.rows);
+    carry = first.value;
+    faults->offsets += threadIdx.x == 0 && first.changed;
+  }
+  for (std::int64_t base = 0; base < build.group_count; base += kScanThreads) {
+    const std::int64_t group = base + threadIdx.x;
+    const bool active = group < build.group_count;
+    visit(group, active, rows_of_group(build, group, active, &carry, shared, ends, faults));
+  }
+}
+
+// Where K runs over the rows, a tile takes as long as its group has rows. So groups of more than twice the average come first
+// in the table: one of them that began last would keep the others waiting.
+__device__ std::int64_t store_long_groups_first(const BuildParams& p, ScanShared& shared,
+                                                std::int64_t (&ends)[kScanThreads + 1], RowFaults* faults) {
+  const GroupBuild& build = p.build;
+  const auto is_long = [&](const ClampedRange& range) { return range.size > 2 * ceil_div(build.rows, build.group_count); };
+  RowFaults counted_later;
+  std::int64_t longs = 0;  // in all
+  visit_groups(build, shared, ends, &counted_later, [&](std::int64_t, bool active, const ClampedRange& range) {
+    std::int64_t here;
+    block_scan(std::int64_t{active && is_long(range)}, Add{}, 0, shared, &here);
+    longs += here;
+  });
+  std::int64_t longs_before = 0;  // this chunk
+  visit_groups(build, shared, ends, faults, [&](std::int64_t group, bool active, const ClampedRange& range) {
+    const bool first = active && is_long(range);
+    std::int64_t here;
+    const std::int64_t longs_up_to = longs_before + block_scan(std::int64_t{first}, Add{}, 0, shared, &here);
+    longs_before += here;
+    const GroupDesc desc = describe_used(build, group, active, range);
+    if (active) p.tiles.table.groups[first ? longs_up_to - 1 : longs + group - longs_up_to] = desc;
+  });
+  __syncthreads();
+  std::int64_t tile_count = 0;
+  for (std::int64_t base = 0; base < build.group_count; base += kScanThreads) {
+    const std::int64_t place = base + threadIdx.x;
+    const bool active = place < build.group_count;
+    number_tiles(p.tiles, active ? p.tiles.table.groups[place] : GroupDesc{}, place, active, &tile_count, shared);
+  }
+  return tile_count;
+}
+
 __global__ void __launch_bounds__(kScanThreads) build_table(const BuildParams p) {
   __shared__ ScanShared shared;
   __shared__ std::int64_t ends[kScanThreads + 1];
   const GroupBuild& build = p.build;
   RowFaults faults;
-  std::int64_t carry = 0, tile_count = 0;
-  if (build.source == RowSource::offsets && build.group_count > 0) {
-    const Clamped first = clamp_offset(read_index(build.offsets, build.index_type, 0), 0, build.rows);
-    carry = first.value;
-    faults.offsets += threadIdx.x == 0 && first.changed;
-  }
-  for (std::int64_t base = 0; base < build.group_count; base += kScanThreads) {
-    const std::int64_t group = base + threadIdx.x;
-    const bool active = group < build.group_count;
-    const ClampedRange range = rows_of_group(build, group, active, &carry, shared, ends, &faults);
-    GroupDesc desc = active ? describe(build, group, range) : GroupDesc{};
-    if (build.skip_without != nullptr && !any_valid(build.skip_without, range)) desc.m = 0;
-    store_chunk_of_groups(p.tiles, desc, group, active, &tile_count, shared);
+  std::int64_t tile_count = 0;
+  if (build.rows_are_k) {
+    tile_count = store_long_groups_first(p, shared, ends, &faults);
+  } else {
+    visit_groups(build, shared, ends, &faults, [&](std::int64_t group, bool active, const ClampedRange& range) {
+      store_chunk_of_groups(p.tiles, describe_used(build, group, active, range), group, active, &tile_count, shared);
+    });
   }
   close_table(p.tiles, build.group_count, tile_count);
   count_faults_of_warp(build.faults, GGM_FAULT_SIZE_CLAMPED, faults.sizes);
@@ -210,6 +265,7 @@ __device__ GroupDesc describe_array_group(const ArrayBuild& build, std::int64_t 
   const Clamped k = bounded(build.k, build.index_type, g, build.max_k);
   faults->sizes += m.changed || n.changed || k.changed;
   GroupDesc desc{};
+  desc.group = g;
   if (m.value == 0 || n.value == 0) return desc;  // empty: no pointer is looked at
   desc.n = static_cast<std::int32_t>(n.value);
   desc.k = static_cast<std::int32_t>(k.value);

@@ -78,25 +78,27 @@ ggm_status_t make_map(const MapSource& source, bool by_width, OperandMap* map) {
   return GGM_STATUS_SUCCESS;
 }
 
-// x of inner products, in sorted rows like A.
-MapSource dots_source(const GemmCall& call, const MapSource& a, const MapSource& d) {
+// How the rows of x for inner products come: through the stages of operands where they are aligned, sorted ones by the copy
+// engine; else each is read where it is needed.
+ggm_status_t make_dots_map(const WgmmaKernel& row, const GemmCall& call, const MapSource& a, const MapSource& d,
+                           HopperCall* hopper) {
+  const Epilogue& e = call.epilogue;
+  if (e.dots == nullptr || !(row.gathered || (e.dot_rows == nullptr && a.divided))) return GGM_STATUS_SUCCESS;
   MapSource x = a;
-  x.base = call.epilogue.dot_x;
-  x.ld_bytes = call.epilogue.dot_x_ld * bytes_of(call.type);
+  x.base = e.dot_x;
+  x.ld_bytes = e.dot_x_ld * bytes_of(call.type);
   x.inner = d.inner;
-  return x;
+  hopper->dots_by_stages = x.obstacle() == nullptr;
+  return hopper->dots_by_stages && !row.gathered ? make_map(x, true, &hopper->dots_map) : GGM_STATUS_SUCCESS;
 }
 
 // Results that need no more than a rounding, into rows of D that lie as those of the group do.
 bool fits_result_map(const GemmCall& call, const MapSource& d) {
   const Epilogue& e = call.epilogue;
-  if (e.kind != EpilogueKind::store || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
-  if (e.row_weight != nullptr || e.d_rows != nullptr) return false;
+  if (e.kind != EpilogueKind::store || e.row_weight != nullptr || e.d_rows != nullptr) return false;
+  if (!e.only_rounds(e.d_type) || (e.d_type != Type::float32 && e.d_type != call.type)) return false;
   const bool rows_may_be_invalid = call.row_valid != nullptr && call.a_order == Order::inner_contiguous;
   if (rows_may_be_invalid && !e.drop_invalid) return false;
-  if (e.d_type == Type::float32 ? e.product_type != Type::none && e.product_type != Type::float32
-                                : e.d_type != call.type || (e.product_type != Type::none && e.product_type != call.type))
-    return false;
   return d.obstacle() == nullptr;
 }
 
@@ -155,11 +157,7 @@ ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, 
   GGM_TRY(make_map(row.turned ? b : a, false, &hopper.left_map));
   if (!row.gathered) GGM_TRY(make_map(row.turned ? a : b, row.turned, &hopper.right_map));
   GGM_TRY(make_result_map(call, d, &hopper.result));
-  if (row.turned && !row.gathered && call.epilogue.dots != nullptr && call.epilogue.dot_rows == nullptr && a.divided) {
-    const MapSource x = dots_source(call, a, d);
-    hopper.dots_by_stages = x.obstacle() == nullptr;
-    if (hopper.dots_by_stages) GGM_TRY(make_map(x, true, &hopper.dots_map));
-  }
+  GGM_TRY(make_dots_map(row, call, a, d, &hopper));
 
   int device = 0, available = 0;
   GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));

@@ -17,9 +17,9 @@ struct Launch {
 
 inline constexpr int kThreads = 256;  // of a block of every grid-stride kernel here
 
-// Blocks for `items` pieces of work, `per_block` at a time; at least one. NOTE: the hardware spreads blocks over all
-// multiprocessors before it doubles up, so a limited call gets no more blocks than multiprocessors; the others get up to `each`
-// for each, many, so that the last ones to finish are few, or as many as are resident.
+// Blocks for `items` pieces of work, `per_block` at a time; at least one. At most `each` for every multiprocessor: more than
+// are resident, so that little is left to wait for at the end. NOTE: a call with a limit gets one for every multiprocessor that
+// it may take, because the hardware spreads blocks over all of them before it doubles up.
 inline int grid_size(const Launch& launch, std::int64_t items, std::int64_t per_block, int each = 32) {
   const std::int64_t most = std::int64_t{launch.multiprocessors} * (launch.limited ? 1 : each);
   return static_cast<int>(max64(1, min64(most, ceil_div(items, per_block))));

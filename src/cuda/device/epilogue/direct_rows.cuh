@@ -41,7 +41,7 @@ __device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4], int th
 template <typename Element, int warp_columns>
 __device__ __forceinline__ bool goes_direct(const GemmCall& call, const Tile& tile) {
   const Epilogue& e = call.epilogue;
-  if (e.kind == EpilogueKind::ordered || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
+  if (e.kind == EpilogueKind::ordered) return false;
   constexpr int kTile = warp_columns > kTileColumns ? warp_columns : kTileColumns;
   const auto whole = [&](int columns) { return tile.n_left >= kTile || tile.n_left % columns == 0; };
   if (e.dots != nullptr) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ bool goes_direct(const GemmCall& call, const Tile& ti
     if (warp_columns != kDotBlock || (bits & 3) != 0 || !whole(2)) return false;
   }
   if (e.kind == EpilogueKind::none) return true;
-  if (e.product_type != Type::none && e.product_type != kTypeOf<Element>) return false;
+  if (!e.only_rounds(kTypeOf<Element>)) return false;
   const bool narrow = e.d_type == kTypeOf<Element>;
   if (!narrow && e.d_type != Type::float32) return false;
   const std::uint64_t bits =

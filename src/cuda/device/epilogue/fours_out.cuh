@@ -14,8 +14,7 @@ namespace ggm::cuda {
 // Whether this tile may go the short way. The same for all threads. The columns that are left must be whole fours.
 __device__ __forceinline__ bool goes_direct_in_fours(const GemmCall& call, const Tile& tile) {
   const Epilogue& e = call.epilogue;
-  return e.kind == EpilogueKind::store && e.bias == nullptr && !e.use_alpha && !e.use_beta && e.add_to == nullptr &&
-         e.dots == nullptr && (e.product_type == Type::none || e.product_type == Type::float32) && e.d_type == Type::float32 &&
+  return e.kind == EpilogueKind::store && e.only_rounds(Type::float32) && e.dots == nullptr && e.d_type == Type::float32 &&
          fours_aligned(tile.desc.d, tile.desc.ldd, Type::float32) && (tile.n_left >= kTileColumns || tile.n_left % 4 == 0);
 }
 

@@ -11,10 +11,8 @@ namespace ggm::cuda {
 template <typename Element>
 __device__ __forceinline__ bool goes_plain(const GemmCall& call) {
   const Epilogue& e = call.epilogue;
-  return e.kind == EpilogueKind::store && e.bias == nullptr && !e.use_alpha && !e.use_beta && e.add_to == nullptr &&
-         e.dots == nullptr &&
-         (e.product_type == Type::none || e.product_type == kTypeOf<Element>)&&(e.d_type == kTypeOf<Element> ||
-                                                                                e.d_type == Type::float32);
+  return e.kind == EpilogueKind::store && e.only_rounds(kTypeOf<Element>) && e.dots == nullptr &&
+         (e.d_type == kTypeOf<Element> || e.d_type == Type::float32);
 }
 
 // The tile's rows, by `warps` warps.

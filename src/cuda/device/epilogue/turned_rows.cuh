@@ -129,8 +129,7 @@ class TurnedRows {
   __device__ __forceinline__ bool is_plain() const {
     const Epilogue& e = view_.call.epilogue;
     const GroupDesc& d = view_.tile.desc;
-    if (e.kind != EpilogueKind::store || e.bias != nullptr || e.use_alpha || e.use_beta || e.add_to != nullptr) return false;
-    if (e.d_type != kTypeOf<Element> || (e.product_type != Type::none && e.product_type != kTypeOf<Element>)) return false;
+    if (e.kind != EpilogueKind::store || !e.only_rounds(kTypeOf<Element>) || e.d_type != kTypeOf<Element>) return false;
     if (e.row_weight != nullptr && e.product_type != kTypeOf<Element>) return false;
     if (d.ldd > 0x3fffffff || (view_.tile.n_left % 8 != 0 && view_.tile.n_left < kTileColumns)) return false;
     return ((reinterpret_cast<std::uint64_t>(d.d) | static_cast<std::uint64_t>(d.ldd) * 2) & 15) == 0;

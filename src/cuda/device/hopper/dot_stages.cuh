@@ -1,5 +1,6 @@
 // Rows of x for the inner products of a tile (Epilogue::dots) come like one more operand: behind the steps of K, in stages
-// whose right half has 64 columns of x for each row of the tile.
+// whose right half has 64 columns of x for each row of the tile. A warpgroup uses two of them, for its 128 columns; where both
+// multiply one tile, each lets the other's pass.
 #pragma once
 
 #include "cuda/device/hopper/storage.cuh"
@@ -7,37 +8,50 @@
 
 namespace ggm::cuda {
 
-inline constexpr int kDotStages = 2;  // for the 128 columns of a tile
-
 template <typename Shared>
 class DotStages {
  public:
-  __device__ __forceinline__ DotStages(Shared& shared, const TileNotice& notice)
+  static constexpr int kOwn = 2, kCount = Shared::kGathered ? kConsumers * kOwn : kOwn;
+
+  // `group`: of the two warpgroups that multiply.
+  __device__ __forceinline__ DotStages(Shared& shared, const TileNotice& notice, int group)
       : right_(ptx::shared_address(shared.right)),
         full_(ptx::shared_address(shared.stage_full)),
         empty_(ptx::shared_address(shared.stage_empty)),
-        first_(notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK) {}
+        first_(notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK),
+        own_(Shared::kGathered ? kOwn * group : 0) {}
 
-  __device__ __forceinline__ void wait() const {
-    for (int i = 0; i < kDotStages; ++i) {
-      const RingPlace<Shared::kStages> place(first_ + i);
-      ptx::wait(full_ + place.at * 8, place.parity);
-    }
+  // Until the warpgroup's own are there.
+  __device__ __forceinline__ void begin() const {
+    for (int i = 0; i < own_; ++i) pass(i);
+    for (int i = own_; i < own_ + kOwn; ++i) wait(i);
   }
-  // Where columns 64 i and on of the tile lie in x: rows of 128 bytes, swizzled like an operand.
-  __device__ __forceinline__ std::uint32_t half(int i) const {
-    return right_ + RingPlace<Shared::kStages>(first_ + i).at * Shared::kRightBytes;
-  }
-  // The warp has read them: tells both blocks of the cluster.
+  // Where columns 64 i and on of the warpgroup's lie in x: rows of 128 bytes, swizzled like an operand.
+  __device__ __forceinline__ std::uint32_t half(int i) const { return right_ + place(own_ + i).at * Shared::kRightBytes; }
+  // The warp has read them.
   __device__ __forceinline__ void end() const {
     __syncwarp();
-    const unsigned lane = ptx::fresh_thread() % 32;
-    for (int i = 0; i < kDotStages; ++i)
-      if (lane < 2) ptx::arrive_remote(ptx::map_to_block(empty_ + RingPlace<Shared::kStages>(first_ + i).at * 8, lane));
+    for (int i = own_; i < own_ + kOwn; ++i) release(i);
+    for (int i = own_ + kOwn; i < kCount; ++i) pass(i);
   }
 
  private:
+  __device__ __forceinline__ RingPlace<Shared::kStages> place(int i) const { return RingPlace<Shared::kStages>(first_ + i); }
+  __device__ __forceinline__ void wait(int i) const { ptx::wait(full_ + place(i).at * 8, place(i).parity); }
+  // Tells both blocks of the cluster.
+  __device__ __forceinline__ void release(int i) const {
+    const unsigned lane = ptx::fresh_thread() % 32;
+    if (lane < 2) ptx::arrive_remote(ptx::map_to_block(empty_ + place(i).at * 8, lane));
+  }
+  // NOTE: what a stage's emptiness counts must be in order, so also one that is not used is waited for.
+  __device__ __forceinline__ void pass(int i) const {
+    wait(i);
+    __syncwarp();
+    release(i);
+  }
+
   std::uint32_t right_, full_, empty_, first_;
+  int own_;
 };
 
 }  // namespace ggm::cuda

@@ -1,8 +1,8 @@
 // The right operand through a list of rows, fetched by four warps with cp.async.
 #pragma once
 
+#include "cuda/device/hopper/dot_stages.cuh"
 #include "cuda/device/hopper/hopper_call.h"
-#include "cuda/device/hopper/storage.cuh"
 #include "cuda/device/ptx/thread.cuh"
 
 namespace ggm::cuda {
@@ -45,7 +45,7 @@ class ListRows {
   const char* from_[kCount];
 };
 
-// The work of the gathering warpgroup.
+// The work of the gathering warpgroup: the steps of K, then the rows of x for inner products.
 template <typename Shared>
 __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& shared) {
   const int thread = static_cast<int>(threadIdx.x) % kGatherThreads, line = thread / 8, chunk = thread % 8;
@@ -61,7 +61,7 @@ __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& sha
     if (ptx::uniform(tile.group) < 0) return;
     const int k = ptx::uniform(tile.desc.k), width = ptx::uniform(notice.width);
     const std::int64_t first_row = std::int64_t{tile.desc.first_row} + tile.m0;
-    const int m_left = tile.m_left;
+    const int m_left = tile.m_left, n0 = tile.n0, columns = tile.desc.n;
     rows.look_up(static_cast<const char*>(tile.desc.a) + chunk * 16, tile.desc.lda, call.gemm.a_rows, first_row, line, m_left);
     ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
 #pragma unroll 1
@@ -70,6 +70,25 @@ __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& sha
       rows.copy(to + stage.at * Shared::kRightBytes, step * kStepK + chunk * 8 >= k, width - line);
       ptx::arrive_behind_copies(full + stage.at * 8);
     }
+    if (!call.dots_by_stages) continue;
+    const Epilogue& e = call.gemm.epilogue;
+    const char* x = static_cast<const char*>(e.dot_x) + (std::int64_t{n0} + chunk * 8) * 2;
+    rows.look_up(x, e.dot_x_ld, e.dot_rows, first_row, line, m_left);
+    // Ordinary threads read these, and compute-sanitizer sees that the copies are done before by waiting alone, not by arrivals
+    // behind them. So each stage is told of when the next is under way.
+    std::uint32_t before = 0;
+    for (int step = 0; step < DotStages<Shared>::kCount; ++step, stage.next()) {
+      ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
+      rows.copy(to + stage.at * Shared::kRightBytes, n0 + step * kStepK + chunk * 8 >= columns, width - line);
+      ptx::cp_async_commit();
+      if (step > 0) {
+        ptx::cp_async_wait<1>();
+        ptx::arrive(full + before * 8);
+      }
+      before = stage.at;
+    }
+    ptx::cp_async_wait<0>();
+    ptx::arrive(full + before * 8);
   }
 }
 

@@ -46,17 +46,16 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
 // The inner products of one tile, some of which the warpgroup may have.
 template <typename Rows, typename Shared>
 __device__ __forceinline__ void store_dots(const HopperCall& call, const TileNotice& notice, Rows rows, bool some,
-                                           Shared& shared) {
-  if constexpr (!Shared::kGathered) {
-    if (call.dots_by_stages) {
-      const DotStages<Shared> x(shared, notice);
-      if (some) rows.sum_staged_dots(x.half(0), x.half(1));
-      x.end();
-      if (some) rows.store_staged_dots();
-      return;
-    }
+                                           Shared& shared, int group) {
+  if (!call.dots_by_stages) {
+    if (some) rows.store_dots();
+    return;
   }
-  if (some) rows.store_dots();
+  const DotStages<Shared> x(shared, notice, group);
+  x.begin();
+  if (some) rows.sum_staged_dots(x.half(0), x.half(1));
+  x.end();
+  if (some) rows.store_staged_dots();
 }
 
 // The results of one tile, the work of one warpgroup.
@@ -76,7 +75,7 @@ __device__ __forceinline__ void store_tile(const HopperCall& call, const TileNot
       ptx::named_sync(barrier, kWarpgroup);
     }
     if (call.gemm.epilogue.dots != nullptr) {
-      store_dots(call, notice, Turned(call.gemm, tile, sums, staging, barrier), some, shared);
+      store_dots(call, notice, Turned(call.gemm, tile, sums, staging, barrier), some, shared, group);
       if (call.result.used) ptx::named_sync(barrier, kWarpgroup);  // the staging has been read
     }
     if (!some) return;
@@ -113,7 +112,7 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
     if constexpr (kTurns) ptx::named_sync(kOrderBarrier + group, kBoth);
     sums.multiply(notice, kTurns ? 0 : group * 128, shared, [&] {
       if constexpr (kTurns && turned)
-        if (call.dots_by_stages) DotStages<Shared>(shared, notice).wait();  // the same holds for these stages
+        if (call.dots_by_stages) DotStages<Shared>(shared, notice, group).begin();  // the same holds for these stages
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
     // The first warpgroup's turn comes after the second one's last tile, the second one's after the first one's of this round.
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
   if (role == 0) {
     ptx::shrink_registers<kFeeding>();
     if (warp == 0) schedule_tiles<turned>(call, shared);
-    const int dot_stages = turned && !kGathered && call.dots_by_stages ? kDotStages : 0;
+    const int dot_stages = call.dots_by_stages ? DotStages<Shared>::kCount : 0;
     if (warp == 1) feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), dot_stages);
     if constexpr (!kGathered)
       if (warp == 2) feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, call.dots_map, shared), dot_stages);

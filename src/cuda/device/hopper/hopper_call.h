@@ -39,7 +39,7 @@ struct HopperCall {
   OperandMap left_map, right_map;
   ResultMap result;
   bool dots_by_stages = false;  // rows of x for inner products go through the stages of operands (dot_stages.cuh)
-  OperandMap dots_map;          // x, in sorted rows
+  OperandMap dots_map;          // x, in sorted rows; the gathering kernel fetches it like A
   GemmCall gemm;
 };
 

@@ -49,8 +49,7 @@ class GroupCursor {
 
 // Where the tile of this block lies in pair `index` of its group, whose descriptor is there; the work of one lane.
 template <typename Shared, bool turned>
-__device__ __forceinline__ void place_tile(int group, std::int64_t index, int block, std::uint32_t first_step,
-                                           TileNotice& notice) {
+__device__ __forceinline__ void place_tile(std::int64_t index, int block, std::uint32_t first_step, TileNotice& notice) {
   const std::int64_t m = notice.tiles[0].desc.m, n = notice.tiles[0].desc.n;
   const std::int64_t left = turned ? n : m, right = turned ? m : n;
   const TilePairs pairs(left, right, Shared::kLeftTile, Shared::kMaxRight);
@@ -71,7 +70,7 @@ __device__ __forceinline__ void place_tile(int group, std::int64_t index, int bl
     tile.n0 = turned ? static_cast<std::int32_t>(own) : notice.right;
     tile.m_left = turned ? right_rows : left_rows;
     tile.n_left = turned ? left_rows : right_rows;
-    tile.group = group;
+    tile.group = static_cast<std::int32_t>(tile.desc.group);
   }
 }
 
@@ -153,8 +152,8 @@ __device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared&
         copy_descriptor(cursor.moved() || before == nullptr ? call.groups[cursor.group()] : before->tiles[0].desc,
                         notice.tiles[i].desc);
       __syncwarp();
-      if (lane == 0) place_tile<Shared, turned>(cursor.group(), number - cursor.begin(), block, first_step, notice);
-      first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK + (hopper.dots_by_stages ? kDotStages : 0);
+      if (lane == 0) place_tile<Shared, turned>(number - cursor.begin(), block, first_step, notice);
+      first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK + (hopper.dots_by_stages ? DotStages<Shared>::kCount : 0);
       before = &notice;
     } else if (lane == 0) {
       notice.tiles[0].group = -1;

@@ -31,8 +31,8 @@ class WgmmaTile {
   template <typename Shared, typename Done>
   __device__ __forceinline__ void multiply(const TileNotice& notice, int left, Shared& shared, const Done& done) {
     left_ = left * kStepK * 2;
-    multiply_width<8>(ptx::uniform(notice.width), ptx::uniform(static_cast<int>(notice.first_step)),
-                      ptx::uniform(notice.tiles[0].desc.k), shared, done);
+    multiply_width<1, max_right / 8>(ptx::uniform(notice.width) / 8, ptx::uniform(static_cast<int>(notice.first_step)),
+                                     ptx::uniform(notice.tiles[0].desc.k), shared, done);
   }
 
   // The lane's rows u = 0..3, and the sums of columns column() + 8 j + lane % 4 * 2 and the next.
@@ -45,15 +45,17 @@ class WgmmaTile {
   }
 
  private:
-  template <int width, typename Shared, typename Done>
-  __device__ __forceinline__ void multiply_width(int wanted, std::uint32_t first_step, int k, Shared& shared,
+  // The loop of a width is found by halving: one after the other took 30 cycles a width.
+  template <int least, int most, typename Shared, typename Done>
+  __device__ __forceinline__ void multiply_width(int eights, std::uint32_t first_step, int k, Shared& shared,
                                                  const Done& done) {
-    if constexpr (width <= max_right) {
-      if (wanted == width)
-        run<width>(first_step, k, shared, done);
-      else
-        multiply_width<width + 8>(wanted, first_step, k, shared, done);
-    }
+    constexpr int kMiddle = (least + most) / 2;
+    if constexpr (least == most)
+      run<8 * least>(first_step, k, shared, done);
+    else if (eights <= kMiddle)
+      multiply_width<least, kMiddle>(eights, first_step, k, shared, done);
+    else
+      multiply_width<kMiddle + 1, most>(eights, first_step, k, shared, done);
   }
 
   // 16 of K at a time from one stage.

@@ -17,13 +17,13 @@ struct Tile {
   GroupDesc desc;
   std::int32_t group;           // -1: no tiles are left
   std::int32_t m0, n0;          // first row and column, within the group
-  std::int32_t m_left, n_left;  // rows and columns of the group from there on: 1 or more
+  std::int32_t m_left, n_left;  // rows and columns of the group from there on: 1 or more; of a wgmma kernel, see TileNotice
 };
 
 // Kernels that claim ahead have three places for tiles: one whose results are on their way, the one in the main loop, the next.
 __device__ __forceinline__ int next_slot(int at) { return at == 2 ? 0 : at + 1; }
 
-// The group whose tiles hold `number`, -1 behind the last. Called by a whole warp.
+// The place in the table of the group whose tiles hold `number`, -1 behind the last. Called by a whole warp.
 __device__ __forceinline__ std::int64_t find_group(const GemmCall& call, std::int64_t number) {
   const std::int64_t* offsets = call.tile_offsets;
   const int groups = call.group_count, lane = static_cast<int>(threadIdx.x % 32);
@@ -69,7 +69,7 @@ class TileClaim {
     tile.n0 = static_cast<std::int32_t>(at.column * tile_n);
     tile.m_left = m - tile.m0;
     tile.n_left = n - tile.n0;
-    tile.group = static_cast<std::int32_t>(group);
+    tile.group = static_cast<std::int32_t>(call_.groups[group].group);
   }
 
  private:
