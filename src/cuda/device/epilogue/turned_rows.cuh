@@ -30,6 +30,8 @@ class TurnedRows {
   __device__ __forceinline__ void store() {
     if (is_plain())
       store_plain();
+    else if (is_plain_ordered())
+      store_ordered();
     else if (view_.call.epilogue.kind != EpilogueKind::none)
       store_general();
   }
@@ -231,6 +233,119 @@ class TurnedRows {
       const float2 v = unpack(word, Element{});
       word = pack(__fmul_rn(weight, v.x), __fmul_rn(weight, v.y), Element{});
     }
+  }
+
+  // The ordered combine (ordered_rows.cuh) of products rounded to Element, into float32 sums aligned to 16 bytes.
+  __device__ __forceinline__ bool is_plain_ordered() const {
+    const Epilogue& e = view_.call.epilogue;
+    return e.kind == EpilogueKind::ordered && e.only_rounds(kTypeOf<Element>) && e.product_type == kTypeOf<Element> &&
+           fours_aligned(e.sums, e.sums_ld, Type::float32) && (view_.tile.n_left % 8 == 0 || view_.tile.n_left >= kTileColumns);
+  }
+
+  // In rounds: all rows of the tile whose turn has come, until none is left. No row waits for another of the tile, so the
+  // lowest unfinished row of a column is always one that is looked at. The lanes of a row go by what the first of them sees.
+  __device__ __forceinline__ void store_ordered() const {
+    const Epilogue& e = view_.call.epilogue;
+    const bool speaks = thread_ % kChunks == 0;
+    std::int32_t token[kMine], turn[kMine];
+    unsigned pending = 0;
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+      const int row = thread_ / kChunks + i * kRowStep;
+      token[i] = -1;
+      if (row < view_.tile.m_left && view_.row_valid(view_.sorted_row(row)))
+        token[i] = __ldg(e.row_token + view_.sorted_row(row));
+    }
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+      turn[i] = token[i] >= 0 ? __ldg(e.row_turn + view_.sorted_row(thread_ / kChunks + i * kRowStep)) : 0;
+      pending |= static_cast<unsigned>(token[i] >= 0) << i;
+    }
+    while (ptx::named_any(barrier_, kThreads, pending != 0)) {
+      unsigned ready = 0;
+      if (speaks) {
+#pragma unroll
+        for (int i = 0; i < kMine; ++i)
+          if ((pending >> i & 1) != 0 && (turn[i] == 0 || ptx::peek_turn(counter(token[i])) == turn[i])) ready |= 1u << i;
+        ptx::fence_turns();
+      }
+      ready = __shfl_sync(0xffffffffu, ready, thread_ % 32 / kChunks * kChunks);
+      __syncwarp();  // orders the other lanes' reads behind the fence
+      if (!ptx::named_any(barrier_, kThreads, ready != 0)) {
+        __nanosleep(64);
+        continue;
+      }
+#pragma unroll 1
+      for (int part = 0; part < 128 / kColumns; ++part) {
+        if (part > 0) ptx::named_sync(barrier_, kThreads);  // the staging has been read
+#pragma unroll
+        for (int p = 0; p < 128 / kColumns; ++p)
+          if (p == part) stage_columns(p);
+        ptx::named_sync(barrier_, kThreads);
+        add_columns(part, token, turn, ready);
+      }
+      __syncwarp();  // all lanes of a row have stored before its turn is passed on
+      if (speaks) {
+        ptx::fence_turns();
+#pragma unroll
+        for (int i = 0; i < kMine; ++i)
+          if ((ready >> i & 1) != 0) ptx::put_turn(counter(token[i]), static_cast<std::uint16_t>(turn[i] + 1));
+      }
+      pending &= ~ready;
+    }
+  }
+
+  __device__ __forceinline__ std::uint16_t* counter(std::int32_t token) const {
+    const Epilogue& e = view_.call.epilogue;
+    return e.turns + std::int64_t{token} * e.turn_tiles + view_.tile.n0 / kTileColumns;
+  }
+
+  // Eight columns of each of the thread's rows that are ready. Old sums past L1: another multiprocessor wrote them.
+  __device__ __forceinline__ void add_columns(int part, const std::int32_t (&token)[kMine], const std::int32_t (&turn)[kMine],
+                                              unsigned ready) const {
+    constexpr int kBatch = 2;  // rows under way at once
+    const Epilogue& e = view_.call.epilogue;
+    const int chunk = thread_ % kChunks, column = part * kColumns + chunk * 8;
+    if (column >= view_.tile.n_left) return;
+    float* const base = static_cast<float*>(e.sums) + view_.tile.n0 + column;
+#pragma unroll
+    for (int first = 0; first < kMine; first += kBatch) {
+      float4 old[kBatch][2];
+#pragma unroll
+      for (int u = 0; u < kBatch; ++u) {
+        const int i = first + u;
+        if (i >= kMine || (ready >> i & 1) == 0 || turn[i] == 0) continue;
+        const float4* from = reinterpret_cast<const float4*>(base + std::int64_t{token[i]} * e.sums_ld);
+        old[u][0] = __ldcg(from);
+        old[u][1] = __ldcg(from + 1);
+      }
+#pragma unroll
+      for (int u = 0; u < kBatch; ++u) {
+        const int i = first + u;
+        if (i >= kMine || (ready >> i & 1) == 0) continue;
+        const int row = thread_ / kChunks + i * kRowStep;
+        const float weight = view_.row_weight(view_.sorted_row(row));
+        std::uint32_t words[4];
+        ptx::load_shared_16(words, chunk_at(row, chunk));
+        float4* to = reinterpret_cast<float4*>(base + std::int64_t{token[i]} * e.sums_ld);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const float2 a = weighted(words[2 * half], weight), b = weighted(words[2 * half + 1], weight);
+          float4 sum = make_float4(a.x, a.y, b.x, b.y);
+          if (turn[i] != 0) {
+            const float4 was = old[u][half];
+            sum = make_float4(add_rn(was.x, a.x), add_rn(was.y, a.y), add_rn(was.z, b.x), add_rn(was.w, b.y));
+          }
+          __stcg(to + half, sum);
+        }
+      }
+    }
+  }
+
+  // Two rounded products times the row's weight, if there are weights.
+  __device__ __forceinline__ float2 weighted(std::uint32_t word, float weight) const {
+    const float2 v = unpack(word, Element{});
+    return view_.call.epilogue.row_weight == nullptr ? v : make_float2(__fmul_rn(weight, v.x), __fmul_rn(weight, v.y));
   }
 
   static constexpr int kDotRows = 16, kDotPasses = kRows / kDotRows;  // rows at a time, and how often until new ones are staged

@@ -86,6 +86,22 @@ __device__ __forceinline__ void named_arrive(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
+// They come together, and learn whether any of them says so.
+__device__ __forceinline__ bool named_any(int barrier, int threads, bool value) {
+  unsigned any;
+  asm volatile(
+      "{\n"
+      " .reg .pred mine, some;\n"
+      " setp.ne.u32 mine, %3, 0;\n"
+      " bar.red.or.pred some, %1, %2, mine;\n"
+      " selp.u32 %0, 1, 0, some;\n"
+      "}"
+      : "=r"(any)
+      : "r"(barrier), "r"(threads), "r"(static_cast<unsigned>(value))
+      : "memory");
+  return any != 0;
+}
+
 // Registers of the calling warpgroup's threads.
 template <int count>
 __device__ __forceinline__ void shrink_registers() {
