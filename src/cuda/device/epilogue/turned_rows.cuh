@@ -243,33 +243,30 @@ class TurnedRows {
   }
 
   // In rounds: all rows of the tile whose turn has come, until none is left. No row waits for another of the tile, so the
-  // lowest unfinished row of a column is always one that is looked at. The lanes of a row go by what the first of them sees.
+  // lowest unfinished row of a column is always one that is looked at. A lane speaks for one or two of its warp's rows.
   __device__ __forceinline__ void store_ordered() const {
     const Epilogue& e = view_.call.epilogue;
-    const bool speaks = thread_ % kChunks == 0;
-    std::int32_t token[kMine], turn[kMine];
-    unsigned pending = 0;
+    const int lane = thread_ % 32;
+    OwnRows own{{-1, -1}, {0, 0}, {1.0f, 1.0f}};
+    unsigned pending = 0, ready = 0;  // bits of the lane's two rows
 #pragma unroll
-    for (int i = 0; i < kMine; ++i) {
-      const int row = thread_ / kChunks + i * kRowStep;
-      token[i] = -1;
-      if (row < view_.tile.m_left && view_.row_valid(view_.sorted_row(row)))
-        token[i] = __ldg(e.row_token + view_.sorted_row(row));
-    }
-#pragma unroll
-    for (int i = 0; i < kMine; ++i) {
-      turn[i] = token[i] >= 0 ? __ldg(e.row_turn + view_.sorted_row(thread_ / kChunks + i * kRowStep)) : 0;
-      pending |= static_cast<unsigned>(token[i] >= 0) << i;
+    for (int h = 0; h < 2; ++h) {
+      const int row = row_of(32 * h + lane);
+      if (32 * h + lane >= kMine * kGroups || row >= view_.tile.m_left) continue;
+      const std::int64_t r = view_.sorted_row(row);
+      if (!view_.row_valid(r)) continue;
+      own.token[h] = __ldg(e.row_token + r);
+      own.turn[h] = __ldg(e.row_turn + r);
+      own.weight[h] = view_.row_weight(r);
+      pending |= static_cast<unsigned>(own.token[h] >= 0) << h;
     }
     while (ptx::named_any(barrier_, kThreads, pending != 0)) {
-      unsigned ready = 0;
-      if (speaks) {
+      ready = 0;
 #pragma unroll
-        for (int i = 0; i < kMine; ++i)
-          if ((pending >> i & 1) != 0 && (turn[i] == 0 || ptx::peek_turn(counter(token[i])) == turn[i])) ready |= 1u << i;
-        ptx::fence_turns();
-      }
-      ready = __shfl_sync(0xffffffffu, ready, thread_ % 32 / kChunks * kChunks);
+      for (int h = 0; h < 2; ++h)
+        if ((pending >> h & 1) != 0 && (own.turn[h] == 0 || ptx::peek_turn(counter(own.token[h])) == own.turn[h]))
+          ready |= 1u << h;
+      ptx::fence_turns();
       __syncwarp();  // orders the other lanes' reads behind the fence
       if (!ptx::named_any(barrier_, kThreads, ready != 0)) {
         __nanosleep(64);
@@ -282,63 +279,75 @@ class TurnedRows {
         for (int p = 0; p < 128 / kColumns; ++p)
           if (p == part) stage_columns(p);
         ptx::named_sync(barrier_, kThreads);
-        add_columns(part, token, turn, ready);
+        add_columns(part, own, ready);
       }
       __syncwarp();  // all lanes of a row have stored before its turn is passed on
-      if (speaks) {
-        ptx::fence_turns();
+      ptx::fence_turns();
 #pragma unroll
-        for (int i = 0; i < kMine; ++i)
-          if ((ready >> i & 1) != 0) ptx::put_turn(counter(token[i]), static_cast<std::uint16_t>(turn[i] + 1));
-      }
+      for (int h = 0; h < 2; ++h)
+        if ((ready >> h & 1) != 0) ptx::put_turn(counter(own.token[h]), static_cast<std::uint16_t>(own.turn[h] + 1));
       pending &= ~ready;
     }
   }
 
+  // Rows of a warp: kGroups at a time, row q of them.
+  static constexpr int kGroups = 32 / kChunks;
+  static_assert(kMine * kGroups <= 64, "a lane speaks for two rows at most");
+  __device__ __forceinline__ int row_of(int q) const { return thread_ / 32 * kGroups + q % kGroups + q / kGroups * kRowStep; }
+
+  struct OwnRows {
+    std::int32_t token[2], turn[2];
+    float weight[2];
+  };
   __device__ __forceinline__ std::uint16_t* counter(std::int32_t token) const {
     const Epilogue& e = view_.call.epilogue;
     return e.turns + std::int64_t{token} * e.turn_tiles + view_.tile.n0 / kTileColumns;
   }
 
-  // Eight columns of each of the thread's rows that are ready. Old sums past L1: another multiprocessor wrote them.
-  __device__ __forceinline__ void add_columns(int part, const std::int32_t (&token)[kMine], const std::int32_t (&turn)[kMine],
-                                              unsigned ready) const {
-    constexpr int kBatch = 2;  // rows under way at once
+  // Where eight columns of one row go, and what is there already.
+  struct OldSums {
+    float4* to;  // nullptr: the row is not ready
+    float4 sums[2];
+    float weight;
+    bool starts;
+  };
+  // The thread's row i. Past L1: another multiprocessor wrote the sums.
+  __device__ __forceinline__ OldSums old_sums(int i, int column, const OwnRows& own, unsigned ready) const {
     const Epilogue& e = view_.call.epilogue;
-    const int chunk = thread_ % kChunks, column = part * kColumns + chunk * 8;
-    if (column >= view_.tile.n_left) return;
+    const int h = i * kGroups / 32, from = (i * kGroups + thread_ % 32 / kChunks) % 32;
+    const std::int32_t token = __shfl_sync(0xffffffffu, h == 0 ? own.token[0] : own.token[1], from);
+    const std::int32_t turn = __shfl_sync(0xffffffffu, h == 0 ? own.turn[0] : own.turn[1], from);
+    OldSums old;
+    old.weight = __shfl_sync(0xffffffffu, h == 0 ? own.weight[0] : own.weight[1], from);
+    old.starts = turn == 0;
+    const bool live = (__shfl_sync(0xffffffffu, ready, from) >> h & 1) != 0 && column < view_.tile.n_left;
     float* const base = static_cast<float*>(e.sums) + view_.tile.n0 + column;
+    old.to = live ? reinterpret_cast<float4*>(base + std::int64_t{token} * e.sums_ld) : nullptr;
+    if (live && !old.starts)
 #pragma unroll
-    for (int first = 0; first < kMine; first += kBatch) {
-      float4 old[kBatch][2];
-#pragma unroll
-      for (int u = 0; u < kBatch; ++u) {
-        const int i = first + u;
-        if (i >= kMine || (ready >> i & 1) == 0 || turn[i] == 0) continue;
-        const float4* from = reinterpret_cast<const float4*>(base + std::int64_t{token[i]} * e.sums_ld);
-        old[u][0] = __ldcg(from);
-        old[u][1] = __ldcg(from + 1);
-      }
-#pragma unroll
-      for (int u = 0; u < kBatch; ++u) {
-        const int i = first + u;
-        if (i >= kMine || (ready >> i & 1) == 0) continue;
-        const int row = thread_ / kChunks + i * kRowStep;
-        const float weight = view_.row_weight(view_.sorted_row(row));
+      for (int half = 0; half < 2; ++half) old.sums[half] = __ldcg(old.to + half);
+    return old;
+  }
+
+  // Adds the staged columns to the rows that are ready. The old sums of the next row are under way meanwhile.
+  __device__ __forceinline__ void add_columns(int part, const OwnRows& own, unsigned ready) const {
+    const int chunk = thread_ % kChunks, column = part * kColumns + chunk * 8;
+    OldSums old = old_sums(0, column, own, ready);
+#pragma unroll 1
+    for (int i = 0; i < kMine; ++i) {
+      const OldSums next = old_sums(min(i + 1, kMine - 1), column, own, i + 1 < kMine ? ready : 0);
+      if (old.to != nullptr) {
         std::uint32_t words[4];
-        ptx::load_shared_16(words, chunk_at(row, chunk));
-        float4* to = reinterpret_cast<float4*>(base + std::int64_t{token[i]} * e.sums_ld);
+        ptx::load_shared_16(words, chunk_at(thread_ / kChunks + i * kRowStep, chunk));
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float2 a = weighted(words[2 * half], weight), b = weighted(words[2 * half + 1], weight);
-          float4 sum = make_float4(a.x, a.y, b.x, b.y);
-          if (turn[i] != 0) {
-            const float4 was = old[u][half];
-            sum = make_float4(add_rn(was.x, a.x), add_rn(was.y, a.y), add_rn(was.z, b.x), add_rn(was.w, b.y));
-          }
-          __stcg(to + half, sum);
+          const float2 a = weighted(words[2 * half], old.weight), b = weighted(words[2 * half + 1], old.weight);
+          const float4 was = old.sums[half];
+          const float4 sum = make_float4(add_rn(was.x, a.x), add_rn(was.y, a.y), add_rn(was.z, b.x), add_rn(was.w, b.y));
+          __stcg(old.to + half, old.starts ? make_float4(a.x, a.y, b.x, b.y) : sum);
         }
       }
+      old = next;
     }
   }
 
