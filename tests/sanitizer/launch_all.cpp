@@ -104,6 +104,13 @@ void gemms() {
       }
       gemm({type, GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_SIZES, GGM_INDEX_INT32, 0, 3, 90, add ? 24 : 250, rows / 4, add});
     }
+  // One block for all tiles: rows that start anywhere, in tiles of 32, 64 and 128 rows; last tiles of a group of 20, 50 and 80.
+  for (std::int32_t type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16})
+    for (std::int64_t rows : {80, 192, 700})
+      gemm({type, GGM_LAYOUT_CONTIGUOUS, GGM_GROUPS_SIZES, GGM_INDEX_INT32, GGM_ORDER_NK, 4, rows, 136, 75, false, 1});
+  for (std::int64_t tail : {20, 50, 80})
+    gemm({GGM_TYPE_FLOAT32, GGM_LAYOUT_CONTIGUOUS, GGM_GROUPS_SIZES, GGM_INDEX_INT32, GGM_ORDER_NK, 1, 2 * (128 + tail), 136,
+          72, false, 1});
   for (std::int32_t form :
        {GGM_GROUPS_SIZES, GGM_GROUPS_OFFSETS, GGM_GROUPS_ENDS, GGM_GROUPS_STARTS_SIZES, GGM_GROUPS_ROW_GROUP})
     for (std::int32_t index_type : {GGM_INDEX_INT32, GGM_INDEX_INT64})

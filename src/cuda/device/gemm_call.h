@@ -68,8 +68,8 @@ struct Epilogue {
   // section 8.
   void* dots = nullptr;  // accumulator type
   std::int64_t dot_blocks = 0;
-  const void* dot_x = nullptr;  // [., dot_x_ld] of the input type; its row is dot_rows ? dot_rows[r] : r; skipped where that or
-                                // row_valid[r] < 0
+  const void* dot_x = nullptr;  // [., dot_x_ld] of the input type; its row is dot_rows ? dot_rows[r] : r; where that or
+                                // row_valid[r] < 0 nothing is stored, or anything
   std::int64_t dot_x_ld = 0;
   const std::int32_t* dot_rows = nullptr;
 

@@ -5,6 +5,8 @@
 // the results of the first, while the copies are under way.
 #pragma once
 
+#include <utility>
+
 #include "cuda/device/epilogue/epilogue.cuh"
 #include "cuda/device/epilogue/fours_out.cuh"
 #include "cuda/device/load/simt_pipeline.cuh"
@@ -57,6 +59,12 @@ using SimtSteps = SimtPipeline<kind != SimtKind::general,
 // Whether the main loop puts the first copies under way itself.
 inline constexpr bool fills_itself(SimtKind kind) { return kind == SimtKind::general || kind == SimtKind::part; }
 
+// f(0), f(1) and so on, each with code of its own.
+template <typename F, int... k>
+__device__ __forceinline__ void call_each(const F& f, std::integer_sequence<int, k...>) {
+  (f(k), ...);
+}
+
 // All steps of K of one tile. The work that makes the next step ready lies between the products of this one, and the barrier
 // before the last k, whose values are in registers by then. `fours` as in SimtTile.
 //
@@ -94,8 +102,7 @@ __device__ __forceinline__ void simt_main_loop(const GemmCall& call, const SimtS
       thread_tile.template multiply<fours>(steps.a(from), steps.b(from), k, last ? 0 : k + 1);
     };
     if constexpr (kind == SimtKind::part && fours == 1) {  // nvcc leaves this loop as it is otherwise, with the sums in memory
-      [&]<int... k>(std::integer_sequence<int, k...>) { (multiply(k), ...); }
-      (std::make_integer_sequence<int, shape.k>{});
+      call_each(multiply, std::make_integer_sequence<int, shape.k>{});
     } else {
 #pragma unroll
       for (int k = 0; k < shape.k; ++k) multiply(k);

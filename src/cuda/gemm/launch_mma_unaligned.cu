@@ -1,4 +1,4 @@
-// Tensor-core kernels for rows along K that may start anywhere, and for nothing else.
+// Tensor-core kernels with the main loop for rows along K that may start anywhere, and with no other.
 #include "cuda/gemm/mma_kernels.cuh"
 
 namespace ggm::cuda {

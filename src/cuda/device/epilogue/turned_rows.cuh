@@ -242,8 +242,8 @@ class TurnedRows {
            fours_aligned(e.sums, e.sums_ld, Type::float32) && (view_.tile.n_left % 8 == 0 || view_.tile.n_left >= kTileColumns);
   }
 
-  // In rounds: all rows of the tile whose turn has come, until none is left. No row waits for another of the tile, so the
-  // lowest unfinished row of a column is always one that is looked at. A lane speaks for one or two of its warp's rows.
+  // In rounds: all rows of the tile whose turn has come, until none is left. No row keeps another of the tile from being looked
+  // at, so the lowest unfinished row of a column always is. A lane speaks for one or two of its warp's rows.
   __device__ __forceinline__ void store_ordered() const {
     const Epilogue& e = view_.call.epilogue;
     const int lane = thread_ % 32;

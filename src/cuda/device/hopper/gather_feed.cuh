@@ -17,32 +17,37 @@ class ListRows {
  public:
   static constexpr int kLines = kGatherThreads / 8, kCount = (max_rows + kLines - 1) / kLines;
 
-  // Rows first + line, first + line + kLines and on of the list, or themselves where there is none; `left` rows exist. In place
-  // of one that does not exist comes row 0: it is a column of its own among the products, and its results are not stored.
+  // Rows first + line, first + line + kLines and on of the list, or themselves where there is none; `left` rows exist. One that
+  // does not exist is not read.
   __device__ __forceinline__ void look_up(const void* base, std::int64_t ld, const std::int32_t* list, std::int64_t first,
                                           int line, int left) {
+    exists_ = 0;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      std::int64_t row = 0;
+      std::int64_t row = -1;
       if (line + kLines * i < left) {
         row = first + line + kLines * i;
-        if (list != nullptr) row = max(__ldg(list + row), 0);
+        if (list != nullptr) row = __ldg(list + row);
       }
+      exists_ |= static_cast<unsigned>(row >= 0) << i;
       from_[i] = static_cast<const char*>(base) + row * ld * 2;
     }
+    asm volatile("" : "+r"(exists_));  // else the compiler keeps the rows, to compare them anew in each step
   }
 
-  // 16 bytes of each of the first rows, or zeros; goes on to the next step. `rows`: of the tile, behind `line`.
+  // 16 bytes of each of the first rows, or zeros, also of one that does not exist; goes on to the next step. `rows`: of the
+  // tile, behind `line`.
   __device__ __forceinline__ void copy(std::uint32_t to, bool zeros, int rows) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      if (kLines * i < rows) ptx::cp_async_16_if(!zeros, to + i * kLines * 128, from_[i]);
+      if (kLines * i < rows) ptx::cp_async_16_if(!zeros && (exists_ >> i & 1) != 0, to + i * kLines * 128, from_[i]);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) from_[i] += kStepK * 2;
   }
 
  private:
   const char* from_[kCount];
+  unsigned exists_;
 };
 
 // The work of the gathering warpgroup: the steps of K, then the rows of x for inner products.

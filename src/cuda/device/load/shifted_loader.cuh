@@ -21,10 +21,10 @@ class ShiftedLoader {
   static_assert(Copies::kCount <= 8, "a word has the distances of eight rows");
   static_assert(32 % Copies::kChunksARow == 0, "a row's chunks are copied by one warp");
 
-  // Fills `table` [extent], in shared memory, with the rows' first blocks; a barrier must pass before a copy. `somewhere`: any
-  // valid address in global memory, aligned to 16.
-  __device__ __forceinline__ ShiftedLoader(const Operand& operand, const char** table, const void* somewhere)
-      : operand_(&operand), table_(table), somewhere_(somewhere), thread_(ptx::fresh_thread()) {
+  // Fills `table` [extent], in shared memory, with the rows' first blocks; a barrier must pass before a copy. The last
+  // argument is for other loaders, whose copies need an address also when they read nothing.
+  __device__ __forceinline__ ShiftedLoader(const Operand& operand, const char** table, const void*)
+      : operand_(&operand), table_(table), thread_(ptx::fresh_thread()) {
     column_ = Copies::chunk(thread_) * 8;
 #pragma unroll 1
     for (int i = 0; i < Copies::kCount; ++i) {
@@ -163,7 +163,6 @@ class ShiftedLoader {
 
   const Operand* operand_;
   const char** table_;
-  const void* somewhere_;
   int thread_;
   std::uint32_t column_;    // of this thread's block in the step, counted from the row's first block
   std::uint32_t rows_ = 0;  // four bits a row: the distance in elements, and whether it exists

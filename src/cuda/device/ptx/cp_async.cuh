@@ -1,5 +1,5 @@
 // Asynchronous copies from global to shared memory (PTX ISA, "cp.async", capability 8.0). Bytes of the destination beyond
-// `bytes` are zeroed and the source beyond them is not read, so the ends of rows need no branch; bytes == 0 reads nothing.
+// `bytes` are zeroed and the source beyond them is not read; bytes == 0 reads nothing.
 #pragma once
 
 #include <cstdint>

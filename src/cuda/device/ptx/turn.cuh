@@ -17,7 +17,7 @@ __device__ __forceinline__ void store_turn(std::uint16_t* p, std::uint16_t v) {
   asm volatile("st.release.gpu.global.u16 [%0], %1;" ::"l"(p), "h"(v) : "memory");
 }
 
-// Several at once: reads, then one fence; one fence, then writes.
+// Several at once, relaxed: reads, then one fence for all; one fence, then writes.
 __device__ __forceinline__ std::uint16_t peek_turn(const std::uint16_t* p) {
   std::uint16_t v;
   asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];" : "=h"(v) : "l"(p) : "memory");

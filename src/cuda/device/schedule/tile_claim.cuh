@@ -1,6 +1,6 @@
 // Dynamic schedule: blocks claim tiles one by one from a counter in memory, so that unequal tiles never leave a block waiting,
-// and neighbours in the order run at the same time (L2). The kernels make one claim ahead, under the first copies of the
-// current tile; only the float64 one does not.
+// and neighbours in the order run at the same time (L2). The kernels make one claim ahead, most of them under the
+// first copies of the current tile; only the float64 one does not.
 //
 // NOTE: the ordered combine relies on this: tiles are claimed in ascending order and only by blocks that are running, and a
 // block works on its tiles in that order. So whoever waits for the lowest unfinished tile waits for a block that is at work on
