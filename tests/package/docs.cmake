@@ -6,6 +6,14 @@ if(Python3_FOUND)
   add_test(NAME "documents: the link check finds what is dead" COMMAND Python3::Interpreter
            ${CMAKE_CURRENT_SOURCE_DIR}/check_links_test.py ${PROJECT_SOURCE_DIR}/cmake/check_links.py)
   set_tests_properties("documents: the link check finds what is dead" PROPERTIES LABELS host TIMEOUT 60)
+  add_test(NAME "documents: the performance page has the figures of the records" COMMAND Python3::Interpreter
+           ${PROJECT_SOURCE_DIR}/cmake/performance_page.py --check)
+  set_tests_properties("documents: the performance page has the figures of the records" PROPERTIES LABELS host TIMEOUT 60)
+  # Exits with 77 where there is no doxygen.
+  add_test(NAME "documents: the reference is made from the headers without a warning" COMMAND ${PROJECT_SOURCE_DIR}/cmake/docs.sh
+           ${PROJECT_BINARY_DIR}/reference)
+  set_tests_properties("documents: the reference is made from the headers without a warning" PROPERTIES LABELS host TIMEOUT 120
+                       SKIP_RETURN_CODE 77)
   # A library with a sanitizer inside cannot be loaded by a plain program.
   if(NOT GGM_SANITIZE)
     add_test(NAME "documents: the example of the README compiles and prints what it says" COMMAND Python3::Interpreter
