@@ -1,9 +1,11 @@
-# Read by demo.sh and test.sh, never run by itself. ggm_configure DIR [cmake options]: configures DIR once, by Ninja, with ccache where
+# Read by demo.sh and test.sh, never run by itself. ggm_configure DIR [cmake options]: configures DIR, a new one by Ninja, with ccache where
 # it is present. Environment: GGM_CUDA=AUTO|ON|OFF, GGM_CUDA_ARCHITECTURES (for instance native, or 90a-real).
 ggm_configure() {
   local dir=$1
   shift
-  local options=(-G Ninja "-DGGM_CUDA=${GGM_CUDA:-AUTO}")
+  local options=("-DGGM_CUDA=${GGM_CUDA:-AUTO}")
+  # A folder that somebody configured by hand, as the quick starts do, keeps its generator: CMake refuses another.
+  if [ ! -f "$dir/CMakeCache.txt" ]; then options+=(-G Ninja); fi
   if [ -n "${GGM_CUDA_ARCHITECTURES:-}" ]; then options+=("-DGGM_CUDA_ARCHITECTURES=$GGM_CUDA_ARCHITECTURES"); fi
   if command -v ccache >/dev/null 2>&1; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
