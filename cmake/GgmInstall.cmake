@@ -67,7 +67,8 @@ The CUDA runtime is inside; on a machine without a driver the host backend serve
   set(CPACK_GENERATOR TGZ)
   find_program(GGM_DPKG_DEB dpkg-deb)
   find_program(GGM_DPKG_SHLIBDEPS dpkg-shlibdeps)
-  mark_as_advanced(GGM_DPKG_DEB GGM_DPKG_SHLIBDEPS)
+  find_program(GGM_FILE file)
+  mark_as_advanced(GGM_DPKG_DEB GGM_DPKG_SHLIBDEPS GGM_FILE)
   if(GGM_DPKG_DEB)
     list(APPEND CPACK_GENERATOR DEB)
     set(ggm_deb_names libggm${ggm_soversion} libggm-dev)
@@ -76,14 +77,16 @@ The CUDA runtime is inside; on a machine without a driver the host backend serve
     set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The shared library. ${ggm_package_backends}")
     set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libggm${ggm_soversion})
     set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
-    # The versions that the library needs are read off its symbols where dpkg-dev is present.
-    if(GGM_DPKG_SHLIBDEPS)
+    # The versions that the library needs are read off its symbols where dpkg-dev, and file, which CPack takes for it, are present.
+    if(GGM_DPKG_SHLIBDEPS AND GGM_FILE)
       set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
     else()
       set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libc6, libstdc++6, libgcc-s1")
     endif()
-    set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)  # so that packages of programs find their dependency on this one
-    set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+    # shlibs: packages of programs find their dependency on this one there. triggers: dpkg tells the loader about the library.
+    file(WRITE ${PROJECT_BINARY_DIR}/deb/shlibs "libggm ${ggm_soversion} libggm${ggm_soversion} (>= ${PROJECT_VERSION})\n")
+    file(WRITE ${PROJECT_BINARY_DIR}/deb/triggers "activate-noawait ldconfig\n")
+    set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/deb/shlibs ${PROJECT_BINARY_DIR}/deb/triggers)
     set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers for C and C++, the CMake package ggm and ggm.pc.")
     set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libggm-dev)
     set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)

@@ -99,6 +99,7 @@ case $mode in
     field "$runtime" Maintainer '^.+ <.+@.+>$'
     field "$development" Depends "(^|, )libggm${version%.*} \\(= $version\\)(,|\$)"
     [ "$(dpkg-deb -I "$runtime" shlibs)" = "libggm ${version%.*} libggm${version%.*} (>= $version)" ] || die "the shlibs file is wrong"
+    [ "$(dpkg-deb -I "$runtime" triggers)" = "activate-noawait ldconfig" ] || die "installing would not tell the loader"
     dpkg-deb -x "$runtime" "$scratch/runtime"
     dpkg-deb -x "$runtime" "$scratch/both"
     dpkg-deb -x "$development" "$scratch/development"
