@@ -170,6 +170,9 @@ void moes() {
         moe({type, GGM_ORDER_NK, GGM_COMBINE_AUTO, 40, 2, input_rows, output_rows, false, false});
   for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
     moe({GGM_TYPE_BFLOAT16, GGM_ORDER_NK, combine, 10, 40});
+  MoeCase plain{GGM_TYPE_FLOAT64, GGM_ORDER_NK, GGM_COMBINE_TWO_STEP, 20, 3};
+  plain.bias = false;
+  moe(plain);
 }
 
 void products() {

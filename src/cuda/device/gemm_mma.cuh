@@ -29,12 +29,18 @@ struct MmaShared : PipelineShared<kernel> {
   TileSlot slots[3];  // a tile whose results are on their way, the one in the main loop, and the next
 };
 
-// Takes the next tile, into `slot`; the work of warp 0. A barrier must pass before others read it.
+// Takes the number of the next tile; find_tile() may come later, when the number has.
+template <int kernel>
+__device__ __forceinline__ unsigned long long claim_tile(const GemmCall& call) {
+  return TileClaim<kShape<kernel>.m, kShape<kernel>.n>(call).take();
+}
+
+// Finds the tile of that number, into `slot`; the work of warp 0. A barrier must pass before others read it.
 template <int kernel, Order a_order, Order b_order>
-__device__ __forceinline__ void claim_tile(const GemmCall& call, TileSlot& slot) {
+__device__ __forceinline__ void find_tile(const GemmCall& call, unsigned long long claimed, TileSlot& slot) {
   constexpr TileShape shape = kShape<kernel>;
   if (threadIdx.x >= 32) return;
-  TileClaim<shape.m, shape.n>(call).next(slot.tile);
+  TileClaim<shape.m, shape.n>(call).find(claimed, slot.tile);
   __syncwarp();  // the lanes wrote it together
   if (threadIdx.x != 0) return;
   slot.kind = TileKind::none;
@@ -158,17 +164,21 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
   // these steps (mma_main_loop): one object for both would keep its registers beside the sums of the tile before, and spill.
   // The tile after it is claimed under those copies; a general tile has its first copies and that claim in the main loop.
   int at = 0;
-  const auto claim = [&] { claim_tile<kernel, a_order, b_order>(call, shared.slots[next_slot(at)]); };
+  const auto find = [&](unsigned long long claimed) {
+    find_tile<kernel, a_order, b_order>(call, claimed, shared.slots[next_slot(at)]);
+  };
+  const auto claim = [&] { find(claim_tile<kernel>(call)); };
   const auto begin = [&](const TileSlot& slot) {
     if (alone || slot.kind == TileKind::general) return;
+    const unsigned long long claimed = claim_tile<kernel>(call);
     if (kMayList && slot.kind == TileKind::listed)
       typename MmaSteps<TileKind::listed, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
     else
       typename MmaSteps<TileKind::fast, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
-    claim();
+    find(claimed);
   };
 
-  claim_tile<kernel, a_order, b_order>(call, shared.slots[at]);
+  find_tile<kernel, a_order, b_order>(call, claim_tile<kernel>(call), shared.slots[at]);
   __syncthreads();
   if (shared.slots[at].kind == TileKind::none) return;
   begin(shared.slots[at]);

@@ -19,6 +19,7 @@ class TurnedRows {
   static constexpr int kColumns = Sums::kN * 128 <= staging_bytes ? 64 : 32;       // rounded columns at a time
   static constexpr int kRows = staging_bytes >= 32 * kStagingPitch * 4 ? 32 : 16;  // float32 rows at a time
   static_assert(Sums::kN * kColumns * 2 <= staging_bytes && kRows * kStagingPitch * 4 <= staging_bytes);
+  static constexpr int kFewRows = 16;  // a tile of so few passes faster through the float32 epilogue, in one part
 
   __device__ __forceinline__ TurnedRows(const GemmCall& call, const Tile& tile, const Sums& sums, char* staging, int barrier)
       : view_{call, tile, reinterpret_cast<float*>(staging)},
@@ -30,7 +31,7 @@ class TurnedRows {
   __device__ __forceinline__ void store() {
     if (is_plain())
       store_plain();
-    else if (is_plain_ordered())
+    else if (is_plain_ordered() && view_.tile.m_left > kFewRows)
       store_ordered();
     else if (view_.call.epilogue.kind != EpilogueKind::none)
       store_general();

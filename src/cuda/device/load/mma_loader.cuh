@@ -39,12 +39,23 @@ class FastContiguousLoader {
     to_ = Copies::offset(thread);
     left_ = operand.column_end - Copies::chunk(thread) * 8;
     live_ = 0;
+    const char* base = operand.base + Copies::chunk(thread) * kChunkBytes;
+    const auto ld = static_cast<std::int32_t>(operand.ld_bytes);
+    if (operand.list == nullptr) {  // an address behind the last row is not read
+      const std::int32_t first = Copies::row(0, thread), left = operand.row_end - operand.row0 - first;
+      base += (std::int64_t{operand.row0} + first) * ld;
 #pragma unroll
-    for (int i = 0; i < Copies::kCount; ++i) {
-      const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::row(i, thread));
-      if (row >= 0) live_ |= 1u << i;
-      from_[i] = operand.base + std::int64_t{max(row, 0)} * static_cast<std::int32_t>(operand.ld_bytes) +
-                 Copies::chunk(thread) * kChunkBytes;
+      for (int i = 0; i < Copies::kCount; ++i) {
+        if (i * Copies::kRowsAPass < left) live_ |= 1u << i;
+        from_[i] = base + std::int64_t{i * Copies::kRowsAPass} * ld;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < Copies::kCount; ++i) {
+        const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::row(i, thread));
+        if (row >= 0) live_ |= 1u << i;
+        from_[i] = base + std::int64_t{max(row, 0)} * ld;
+      }
     }
   }
 

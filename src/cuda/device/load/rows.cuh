@@ -127,15 +127,4 @@ __device__ __forceinline__ void find_inputs(const GemmCall& call, const Tile& ti
   inputs.scale = {scale, scaled.list, tile.desc.k};
 }
 
-// Makes the tile that was resolved into `next` the current one. Between two barriers; the work of thread 0.
-template <Order a_order, Order b_order>
-__device__ __forceinline__ void begin_tile(const GemmCall& call, const Tile& next, Tile& tile, int element_bytes, int tile_m,
-                                           int tile_n, TileInputs& inputs) {
-  if (threadIdx.x >= 32) return;
-  __syncwarp();  // all lanes have written their part of `next`
-  if (threadIdx.x != 0) return;
-  tile = next;
-  if (tile.group >= 0) find_inputs<a_order, b_order>(call, tile, element_bytes, tile_m, tile_n, inputs);
-}
-
 }  // namespace ggm::cuda

@@ -84,7 +84,6 @@ class WarpTile {
     const int first = last ? kFragmentsM - kAhead : 0;  // column fragments are loaded from this row fragment on
 #pragma unroll
     for (int i = 0; i < kFragmentsM; ++i) {
-      if (s * kFragmentsM + i < kBetween) between(s * kFragmentsM + i);
       if (last && i == first) arrive();
       std::uint32_t(&ahead)[4] = a_[(s * kFragmentsM + i + kAhead) % kRing];
       if (i + kAhead < kFragmentsM)
@@ -94,6 +93,7 @@ class WarpTile {
 #pragma unroll
       for (int j = 0; j < kPairsN; ++j)
         if (first + j * (kFragmentsM - first) / kPairsN == i) load_b(last ? next_b : b, next_s, j, b_[(s + 1) % 2][j]);
+      if (s * kFragmentsM + i < kBetween) between(s * kFragmentsM + i);  // behind the loads: copies would hold them up
 #pragma unroll
       for (int j = 0; j < kFragmentsN; ++j) {
         const std::uint32_t(&pair)[4] = b_[s % 2][j / 2];

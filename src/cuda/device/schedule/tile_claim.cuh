@@ -51,9 +51,14 @@ class TileClaim {
   __device__ __forceinline__ explicit TileClaim(const GemmCall& call) : call_(call) {}
 
   // Takes the next number and finds its tile.
-  __device__ __forceinline__ void next(Tile& tile) const {
-    unsigned long long claimed = 0;
-    if (threadIdx.x == 0) claimed = atomicAdd(call_.tile_counter, 1ull);
+  __device__ __forceinline__ void next(Tile& tile) const { find(take(), tile); }
+
+  // The next number, in lane 0. On its way when this returns.
+  __device__ __forceinline__ unsigned long long take() const {
+    return threadIdx.x == 0 ? atomicAdd(call_.tile_counter, 1ull) : 0;
+  }
+
+  __device__ __forceinline__ void find(unsigned long long claimed, Tile& tile) const {
     const std::int64_t number = static_cast<std::int64_t>(__shfl_sync(0xffffffffu, claimed, 0));
     const std::int64_t group = find_group(call_, number);
     if (group < 0) {
@@ -63,8 +68,7 @@ class TileClaim {
     copy_descriptor(call_.groups[group], tile.desc);
     if (threadIdx.x != 0) return;
     const int m = call_.groups[group].m, n = call_.groups[group].n;
-    const TileCoordinate at = tile_at(number - call_.tile_offsets[group], (m + std::int64_t{tile_m} - 1) / tile_m,
-                                      (n + std::int64_t{tile_n} - 1) / tile_n);
+    const TileCoordinate at = find_tile(number - call_.tile_offsets[group], (m - 1) / tile_m + 1, (n - 1) / tile_n + 1);
     tile.m0 = static_cast<std::int32_t>(at.row * tile_m);
     tile.n0 = static_cast<std::int32_t>(at.column * tile_n);
     tile.m_left = m - tile.m0;
@@ -73,6 +77,12 @@ class TileClaim {
   }
 
  private:
+  static __device__ __forceinline__ TileCoordinate find_tile(std::int64_t index, std::uint32_t tiles_m, std::uint32_t tiles_n) {
+    static_assert(tile_m >= kChunkColumns, "the tiles of a chunk are counted in 32 bits");
+    if (index <= 0xffffffff) return tile_at(static_cast<std::uint32_t>(index), tiles_m, tiles_n);
+    return tile_at(index, std::int64_t{tiles_m}, std::int64_t{tiles_n});
+  }
+
   const GemmCall& call_;
 };
 
