@@ -5,7 +5,7 @@ using GGM
 
 include("support.jl")
 
-const ALL = ["declarations", "handle", "arrays", "routing", "products", "layer", "strides", "package"]
+const ALL = ["declarations", "handle", "arrays", "routing", "products", "layer", "strides", "golden", "package"]
 
 @testset "$name" for name in (isempty(ARGS) ? ALL : ARGS)
     include("test_$name.jl")
