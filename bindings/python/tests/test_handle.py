@@ -222,16 +222,27 @@ class FindingTheLibrary(unittest.TestCase):
         self.assertEqual(in_a_process(self.code, GGM_LIBRARY=str(self.path)), f"{self.path} (0, 1)")
         self.assertIn("no-such-file.so", in_a_process(self.code, GGM_LIBRARY="no-such-file.so"))
 
-    def test_beside_the_package_then_by_the_loader(self):
+    def test_the_order_of_places(self):
         with tempfile.TemporaryDirectory() as folder:
             copied = pathlib.Path(folder) / "ggm"
             shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "*.so*"))
             (pathlib.Path(folder) / "libggm.so.0.1").symlink_to(self.path)
-            clean = {"GGM_LIBRARY": None, "PYTHONPATH": folder, "LD_LIBRARY_PATH": None}
-            self.assertIn("libggm was not found: GGM_LIBRARY is not set", in_a_process(self.code, **clean))
-            self.assertEqual(in_a_process(self.code, **{**clean, "LD_LIBRARY_PATH": folder}), "libggm.so.0.1 (0, 1)")
-            (copied / "libggm.so").symlink_to(self.path)
-            self.assertEqual(in_a_process(self.code, **{**clean, "LD_LIBRARY_PATH": folder}), f"{copied.resolve()}/libggm.so (0, 1)")
+            known = {"GGM_LIBRARY": None, "GGM_LIB_DIR": None, "PYTHONPATH": folder, "LD_LIBRARY_PATH": None}
+            self.assertIn("libggm was not found: GGM_LIBRARY and GGM_LIB_DIR are not set", in_a_process(self.code, **known))
+            known["LD_LIBRARY_PATH"] = folder
+            self.assertEqual(in_a_process(self.code, **known), "libggm.so.0.1 (0, 1)")
+            carried = copied.resolve() / "lib" / "libggm.so"
+            carried.parent.mkdir()
+            carried.symlink_to(self.path)
+            self.assertEqual(in_a_process(self.code, **known), f"{carried} (0, 1)")
+            known["GGM_LIB_DIR"] = folder
+            self.assertEqual(in_a_process(self.code, **known), f"{folder}/libggm.so.0.1 (0, 1)")
+            known["GGM_LIBRARY"] = str(self.path)
+            self.assertEqual(in_a_process(self.code, **known), f"{self.path} (0, 1)")
+
+    def test_a_named_folder_without_the_library_is_an_error(self):
+        printed = in_a_process(self.code, GGM_LIBRARY=None, GGM_LIB_DIR="/usr/include")
+        self.assertIn("GGM_LIB_DIR = /usr/include; there is no libggm.so.0.1 or libggm.so in it", printed)
 
     def test_constants_and_structs_need_no_library(self):
         code = "from ggm import raw; print(raw.GGM_MAX_TOP_K, raw.ggm_info_t().struct_size)"

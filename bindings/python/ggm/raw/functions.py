@@ -47,6 +47,8 @@ for _name, (_problem, _tensors) in OPERATIONS.items():
 # The version that these declarations are of. While it is 0.x, every minor version may break the ABI.
 MAJOR, MINOR = 0, 1
 FILE_NAMES = (f"libggm.so.{MAJOR}.{MINOR}", "libggm.so")
+# Where a wheel carries the library.
+CARRIED = pathlib.Path(__file__).resolve().parents[1] / "lib"
 
 _lock = threading.Lock()
 _default = None
@@ -56,8 +58,9 @@ def load(path=None):
     """The library with its prototypes set, as a ctypes.CDLL: the interpreter lock is released during each call.
 
     path: the file to open. Without it the default library is opened once and kept: the file that the environment variable
-    GGM_LIBRARY names, else libggm.so.0.1 or libggm.so beside this package, else the one that the system's loader finds. Raises
-    OSError when it cannot be opened, ImportError when it is another version."""
+    GGM_LIBRARY names, else libggm.so.0.1 or libggm.so in the folder that GGM_LIB_DIR names, else in the folder lib of this
+    package, where a wheel carries it, else the one that the system's loader finds. Raises OSError when it cannot be opened,
+    ImportError when it is another version."""
     global _default
     if path is not None:
         return _prepare(ctypes.CDLL(os.fspath(path)), path)
@@ -71,10 +74,12 @@ def _find():
     asked = os.environ.get("GGM_LIBRARY")
     if asked:
         return _prepare(ctypes.CDLL(asked), asked)
-    beside = pathlib.Path(__file__).resolve().parents[1]
-    for name in FILE_NAMES:
-        if (beside / name).exists():
-            return _prepare(ctypes.CDLL(str(beside / name)), beside / name)
+    folder = os.environ.get("GGM_LIB_DIR")
+    found = _file_in(pathlib.Path(folder) if folder else CARRIED)
+    if found:
+        return _prepare(ctypes.CDLL(str(found)), found)
+    if folder:
+        raise OSError(f"GGM_LIB_DIR = {folder}; there is no {' or '.join(FILE_NAMES)} in it")
     reasons = []
     for name in FILE_NAMES:
         try:
@@ -83,7 +88,12 @@ def _find():
             reasons.append(str(error))
         else:
             return _prepare(library, name)
-    raise OSError(f"libggm was not found: GGM_LIBRARY is not set, {beside} has none, and the system's loader says: {'; '.join(reasons)}")
+    raise OSError(f"libggm was not found: GGM_LIBRARY and GGM_LIB_DIR are not set, {CARRIED} has none, and the system's loader says: "
+                  f"{'; '.join(reasons)}")
+
+
+def _file_in(folder):
+    return next((folder / name for name in FILE_NAMES if (folder / name).exists()), None)
 
 
 def _prepare(library, path):
