@@ -17,6 +17,9 @@ from .products import grouped_gemm as grouped_product
 
 __all__ = ["grouped_gemm", "moe"]
 
+# "ggm" for this package by its own name. A copy inside of another package has a namespace of its own, as a process may have both.
+NAMESPACE = __package__.replace(".", "_")
+
 _handles, _lock = {}, threading.Lock()
 
 
@@ -54,7 +57,7 @@ def _like(tensor, wanted):
 
 # ---- the layer -----------------------------------------------------------------------------------------------------------
 
-@torch.library.custom_op("ggm::moe", mutates_args=())
+@torch.library.custom_op(f"{NAMESPACE}::moe", mutates_args=())
 def _moe(x: Tensor, weight: Tensor, expert_ids: Tensor, topk_weights: Tensor) -> Tensor:
     y = torch.empty((x.shape[0], weight.shape[1]), dtype=_result_type(x), device=x.device)
     with _On(x) as handle:
@@ -68,7 +71,7 @@ def _(x, weight, expert_ids, topk_weights):
     return torch.empty((x.shape[0], weight.shape[1]), dtype=_result_type(x), device=x.device)
 
 
-@torch.library.custom_op("ggm::moe_backward", mutates_args=())
+@torch.library.custom_op(f"{NAMESPACE}::moe_backward", mutates_args=())
 def _moe_backward(dy: Tensor, x: Tensor, weight: Tensor, expert_ids: Tensor, topk_weights: Tensor, need_x: bool, need_weight: bool,
                   need_topk_weights: bool) -> Tuple[Tensor, Tensor, Tensor]:
     dx, d_weight = _like(x, need_x), _like(weight, need_weight)
@@ -114,7 +117,7 @@ def moe(x, W, expert_ids, topk_weights):
 
 # ---- the grouped product -------------------------------------------------------------------------------------------------
 
-@torch.library.custom_op("ggm::grouped_gemm", mutates_args=())
+@torch.library.custom_op(f"{NAMESPACE}::grouped_gemm", mutates_args=())
 def _grouped_gemm(a: Tensor, weight: Tensor, group_sizes: Tensor) -> Tensor:
     d = torch.empty((a.shape[0], weight.shape[1]), dtype=_result_type(a), device=a.device)
     with _On(a) as handle:
@@ -127,7 +130,7 @@ def _(a, weight, group_sizes):
     return torch.empty((a.shape[0], weight.shape[1]), dtype=_result_type(a), device=a.device)
 
 
-@torch.library.custom_op("ggm::grouped_gemm_backward", mutates_args=())
+@torch.library.custom_op(f"{NAMESPACE}::grouped_gemm_backward", mutates_args=())
 def _grouped_gemm_backward(dd: Tensor, a: Tensor, weight: Tensor, group_sizes: Tensor, need_a: bool,
                            need_weight: bool) -> Tuple[Tensor, Tensor]:
     da, d_weight = _like(a, need_a), _like(weight, need_weight)
