@@ -3,7 +3,7 @@
 # nothing is missing, and does not need root then. CUDA is never installed: without a toolkit the host backend alone is built.
 #   cmake/setup.sh build    what building the library and the demo needs
 #   cmake/setup.sh test     that, and what the tests need (the default)
-#   cmake/setup.sh ci       that, and the tools of the checks: clang-format 14, abidw, abidiff
+#   cmake/setup.sh ci       that, and the tools of the checks: clang-format 14, abidw, abidiff, doxygen
 set -euo pipefail
 what=${1:-test}
 case $what in build | test | ci) ;; *) echo "usage: cmake/setup.sh [build|test|ci]" >&2; exit 2 ;; esac
@@ -33,6 +33,7 @@ fi
 if [ "$what" = ci ]; then
   have clang-format-14 || { have clang-format && clang-format --version | grep -q 'version 14\.'; } || need clang-format-14 "clang-format 14"
   have abidiff && have abidw || need abigail-tools "abidw and abidiff"
+  have doxygen || need doxygen "Doxygen, for the test that the reference is made without a warning"
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then
