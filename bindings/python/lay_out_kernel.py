@@ -73,11 +73,11 @@ def lay_out(path, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("library", metavar="LIBRARY", help="a libggm.so")
+    parser.add_argument("path", metavar="LIBRARY", help="a libggm.so")
     parser.add_argument("folder", metavar="FOLDER", help="the kernel's repository")
     arguments = parser.parse_args()
     try:
-        print(lay_out(arguments.library, arguments.folder))
+        print(lay_out(arguments.path, arguments.folder))
     except FileExistsError as error:
         sys.exit(f"lay_out_kernel.py: {error.filename} is there already; remove it first")
     except (OSError, ImportError) as error:

@@ -14,15 +14,7 @@ const POISON = 99  # what outputs hold before a call; no result is this, in any 
 
 # {operation => (query, call, problem, tensors)}
 const OPERATIONS = Dict(name => (getfield(Raw, Symbol(name, :_workspace_size)), getfield(Raw, name), getfield(Raw, problem), getfield(Raw, tensors))
-                        for (name, problem, tensors) in (
-    (:ggm_route, :ggm_route_problem_t, :ggm_route_tensors_t),
-    (:ggm_permute, :ggm_permute_problem_t, :ggm_permute_tensors_t),
-    (:ggm_unpermute, :ggm_permute_problem_t, :ggm_permute_tensors_t),
-    (:ggm_unpermute_backward, :ggm_permute_problem_t, :ggm_unpermute_backward_tensors_t),
-    (:ggm_grouped_gemm, :ggm_grouped_gemm_problem_t, :ggm_grouped_gemm_tensors_t),
-    (:ggm_grouped_gemm_array, :ggm_grouped_gemm_array_problem_t, :ggm_grouped_gemm_array_tensors_t),
-    (:ggm_moe_forward, :ggm_moe_problem_t, :ggm_moe_forward_tensors_t),
-    (:ggm_moe_backward, :ggm_moe_problem_t, :ggm_moe_backward_tensors_t)))
+                        for (name, problem, tensors) in Raw.OPERATIONS)
 
 struct Numbers
     wanted::Bool

@@ -1,6 +1,6 @@
-"""Differentiable operations on torch tensors, as custom operators of torch.library: autograd sees them, torch.compile does not break
-at them. Tensors on `cpu` run on the host backend, tensors on `cuda` on the CUDA backend, on torch's current stream and with a
-workspace from its allocator.
+"""Differentiable operations on torch tensors, as custom operators: autograd sees them, torch.compile does not break at them.
+Tensors on `cpu` run on the host backend, tensors on `cuda` on the CUDA backend, on torch's current stream and with a workspace
+from its allocator.
 
 Results of bfloat16 and float16 inputs are float32. Their gradients come in as float32 and are rounded to the type of the input
 first, as the library takes no other. Nothing is saved for the backward but the inputs. There is no second derivative.
@@ -10,6 +10,7 @@ from typing import Tuple
 
 import torch
 from torch import Tensor
+from torch import library as operators
 
 from .handle import Handle
 from .layer import moe_backward, moe_forward
@@ -57,7 +58,7 @@ def _like(tensor, wanted):
 
 # ---- the layer -----------------------------------------------------------------------------------------------------------
 
-@torch.library.custom_op(f"{NAMESPACE}::moe", mutates_args=())
+@operators.custom_op(f"{NAMESPACE}::moe", mutates_args=())
 def _moe(x: Tensor, weight: Tensor, expert_ids: Tensor, topk_weights: Tensor) -> Tensor:
     y = torch.empty((x.shape[0], weight.shape[1]), dtype=_result_type(x), device=x.device)
     with _On(x) as handle:
@@ -71,7 +72,7 @@ def _(x, weight, expert_ids, topk_weights):
     return torch.empty((x.shape[0], weight.shape[1]), dtype=_result_type(x), device=x.device)
 
 
-@torch.library.custom_op(f"{NAMESPACE}::moe_backward", mutates_args=())
+@operators.custom_op(f"{NAMESPACE}::moe_backward", mutates_args=())
 def _moe_backward(dy: Tensor, x: Tensor, weight: Tensor, expert_ids: Tensor, topk_weights: Tensor, need_x: bool, need_weight: bool,
                   need_topk_weights: bool) -> Tuple[Tensor, Tensor, Tensor]:
     dx, d_weight = _like(x, need_x), _like(weight, need_weight)
@@ -117,7 +118,7 @@ def moe(x, W, expert_ids, topk_weights):
 
 # ---- the grouped product -------------------------------------------------------------------------------------------------
 
-@torch.library.custom_op(f"{NAMESPACE}::grouped_gemm", mutates_args=())
+@operators.custom_op(f"{NAMESPACE}::grouped_gemm", mutates_args=())
 def _grouped_gemm(a: Tensor, weight: Tensor, group_sizes: Tensor) -> Tensor:
     d = torch.empty((a.shape[0], weight.shape[1]), dtype=_result_type(a), device=a.device)
     with _On(a) as handle:
@@ -130,7 +131,7 @@ def _(a, weight, group_sizes):
     return torch.empty((a.shape[0], weight.shape[1]), dtype=_result_type(a), device=a.device)
 
 
-@torch.library.custom_op(f"{NAMESPACE}::grouped_gemm_backward", mutates_args=())
+@operators.custom_op(f"{NAMESPACE}::grouped_gemm_backward", mutates_args=())
 def _grouped_gemm_backward(dd: Tensor, a: Tensor, weight: Tensor, group_sizes: Tensor, need_a: bool,
                            need_weight: bool) -> Tuple[Tensor, Tensor]:
     da, d_weight = _like(a, need_a), _like(weight, need_weight)

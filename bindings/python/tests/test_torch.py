@@ -8,6 +8,7 @@ from support import small
 FOUND = importlib.util.find_spec("torch") is not None
 if FOUND:
     import torch
+    from torch import library as operators
 
     import ggm.torch
 
@@ -78,8 +79,8 @@ class Torch(unittest.TestCase):
 
     def test_opcheck(self):
         for dtype in (torch.float32, torch.bfloat16):
-            torch.library.opcheck(torch.ops.ggm.moe.default, self.layer(dtype))
-            torch.library.opcheck(torch.ops.ggm.grouped_gemm.default, self.product(dtype))
+            operators.opcheck(torch.ops.ggm.moe.default, self.layer(dtype))
+            operators.opcheck(torch.ops.ggm.grouped_gemm.default, self.product(dtype))
 
     def test_compile_does_not_break(self):
         # aot_eager traces forward and backward as every back end gets them, and needs no compiler.

@@ -36,8 +36,8 @@ end
 @prototype ggm_destroy(handle::ggm_handle_t)::ggm_status_t
 @prototype ggm_get_info(handle::ggm_handle_t, info::Ptr{ggm_info_t})::ggm_status_t
 
-# Each operation is two functions. (operation, problem, tensors)
-for (operation, problem, tensors) in (
+# (operation, problem, tensors)
+const OPERATIONS = (
     (:ggm_route, :ggm_route_problem_t, :ggm_route_tensors_t),
     (:ggm_permute, :ggm_permute_problem_t, :ggm_permute_tensors_t),
     (:ggm_unpermute, :ggm_permute_problem_t, :ggm_permute_tensors_t),
@@ -47,6 +47,9 @@ for (operation, problem, tensors) in (
     (:ggm_moe_forward, :ggm_moe_problem_t, :ggm_moe_forward_tensors_t),
     (:ggm_moe_backward, :ggm_moe_problem_t, :ggm_moe_backward_tensors_t),
 )
+
+# Each operation is two functions.
+for (operation, problem, tensors) in OPERATIONS
     @eval begin
         @prototype $(Symbol(operation, :_workspace_size))(handle::ggm_handle_t, problem::Ptr{$problem},
                                                           bytes::Ptr{Csize_t})::ggm_status_t
