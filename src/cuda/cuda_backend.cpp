@@ -17,7 +17,7 @@ namespace {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const Device& device) : device_(device) {}
+  CudaBackend(const Device& device, bool kernels_wait) : device_(device), kernels_wait_(kernels_wait) {}
 
   const Device& device() const override { return device_; }
 
@@ -72,10 +72,13 @@ class CudaBackend final : public Backend {
 
  private:
   Launch launch(int multiprocessors, ggm_stream_t stream) const {
-    return {stream, multiprocessors, multiprocessors < device_.multiprocessors};
+    // A limited call keeps what its waiting kernels would take for others.
+    const bool limited = multiprocessors < device_.multiprocessors;
+    return {stream, multiprocessors, limited, kernels_wait_ && !limited};
   }
 
   const Device device_;
+  const bool kernels_wait_;  // for the work before them (kernels_wait())
 };
 
 }  // namespace
@@ -91,7 +94,9 @@ ggm_status_t make_backend(const Device& device, void* storage, Backend** backend
   GGM_TRY(load_group_kernels());
   GGM_TRY(load_gemm_kernels(device));
   static_assert(alignof(CudaBackend) <= 64, "the handle aligns the storage of a backend to 64 bytes");
-  *backend = new (storage) CudaBackend(device);
+  bool wait = false;
+  GGM_TRY(kernels_wait(&wait));
+  *backend = new (storage) CudaBackend(device, wait);
   return GGM_STATUS_SUCCESS;
 }
 

@@ -92,10 +92,14 @@ ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int m
     return GGM_STATUS_SUCCESS;
   const ForcedKernel forced = forced_kernel();
   if (forced.portable >= 0) return GGM_STATUS_SUCCESS;
+  // Groups of few rows: memory bounds those, and stages of more weights and fewer rows are more bytes under way. Groups above
+  // the average still fit one tile.
+  const bool few = shape.rows <= max64(shape.groups, 1) * (kFewRight * 3 / 4);
   for (int i = 0; i < kWgmmaKernelCount; ++i) {
     const WgmmaKernel& row = kWgmmaKernels[i];
     const bool takes_rows = row.gathered ? shape.gathered : !shape.gathered || shape.may_sort;
     if (row.turned == shape.variable_k || !takes_rows) continue;
+    if (row.turned && forced.wgmma < 0 && row.for_few() != few) continue;
     // Rows in order come first in the table, and are faster even with the copy.
     if (*kernel < 0 && (forced.wgmma < 0 || forced.wgmma == i)) *kernel = i;
   }

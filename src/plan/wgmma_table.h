@@ -6,22 +6,28 @@
 
 namespace ggm {
 
+inline constexpr int kFewRight = 64;  // max_right of the kernels for groups of few rows
+
 struct WgmmaKernel {
   const char* name;
   bool turned;       // the weights are wgmma's left operand: products over rows; else K runs over the rows
   bool gathered;     // rows of A come through a list
+  bool together;     // two warpgroups multiply one tile; else they take turns with tiles of half its left rows
   int max_right;     // columns of the right operand in a tile, a multiple of 8: rows of a group, or N of a weight gradient
   int stages;        // steps of 64 along K in flight
   int staging;       // bytes that results pass through
   bool one_staging;  // the warpgroups take turns with them; else each has its own
 
-  constexpr int left_tile() const { return gathered ? 256 : 128; }  // rows of the left operand in a tile
+  constexpr bool for_few() const { return turned && max_right == kFewRight; }
+  constexpr int left_tile() const { return together ? 256 : 128; }  // rows of the left operand in a tile
 };
 
 inline constexpr WgmmaKernel kWgmmaKernels[] = {
-    {"wgmma_144x128", true, false, 144, 6, 18432, true},
-    {"wgmma_144x256_gather", true, true, 144, 4, 12288, false},
-    {"wgmma_128x192_k", false, false, 192, 5, 12288, false},
+    {"wgmma_144x128", true, false, false, 144, 6, 18432, true},
+    {"wgmma_144x256_gather", true, true, true, 144, 4, 12288, false},
+    {"wgmma_128x192_k", false, false, false, 192, 5, 12288, false},
+    {"wgmma_64x128", true, false, false, kFewRight, 8, 18432, true},
+    {"wgmma_64x128_gather", true, true, false, kFewRight, 8, 12288, false},
 };
 inline constexpr int kWgmmaKernelCount = sizeof(kWgmmaKernels) / sizeof(kWgmmaKernels[0]);
 inline constexpr int kWgmmaSharedBytes = 227 * 1024;  // that a block may take on capability 9.0

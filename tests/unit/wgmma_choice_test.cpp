@@ -74,17 +74,18 @@ void require_refused(ggm_status_t expected, const ProductShape& shape, const std
 
 TEST_CASE("wgmma choice: 16-bit products over rows in order, through a list, and over K, whatever their rows", "[host]") {
   for (const Type type : {Type::bfloat16, Type::float16})
-    for (const double average : {0.0, 1.0, 144.0, 500.0, 100000.0}) {
+    for (const double average : {0.0, 1.0, 48.0, 49.0, 144.0, 500.0, 100000.0}) {
       INFO(name_of(type) << ", " << average << " rows");
-      CHECK(choice_of(rows_of(average, type)) == "wgmma_144x128");
-      CHECK(choice_of(gathered(rows_of(average, type))) == "wgmma_144x256_gather");
+      const bool few = average <= 48;
+      CHECK(choice_of(rows_of(average, type)) == (few ? "wgmma_64x128" : "wgmma_144x128"));
+      CHECK(choice_of(gathered(rows_of(average, type))) == (few ? "wgmma_64x128_gather" : "wgmma_144x256_gather"));
       ProductShape over_k = rows_of(average, type);
       over_k.variable_k = true;
       CHECK(choice_of(over_k) == "wgmma_128x192_k");
     }
   ProductShape no_groups = rows_of(0);
   no_groups.groups = 0;
-  CHECK(choice_of(no_groups) == "wgmma_144x128");
+  CHECK(choice_of(no_groups) == "wgmma_64x128");
 }
 
 TEST_CASE("wgmma choice: rows of a list that may be sorted take the kernel of rows in order, unless the other is named",
@@ -104,18 +105,19 @@ TEST_CASE("wgmma choice: rows of a list that may be sorted take the kernel of ro
 
 TEST_CASE("wgmma choice: every kernel of the table is taken for something, and fits what it is taken for", "[host]") {
   bool taken[kWgmmaKernelCount] = {};
-  for (const bool list : {false, true})
-    for (const bool over_k : {false, true}) {
-      ProductShape shape = rows_of(1000);
-      shape.gathered = list;
-      shape.variable_k = over_k;
-      const int kernel = kernel_of(shape);
-      CHECK((kernel < 0) == (list && over_k));
-      if (kernel < 0) continue;
-      taken[kernel] = true;
-      CHECK(kWgmmaKernels[kernel].gathered == list);
-      CHECK(kWgmmaKernels[kernel].turned != over_k);
-    }
+  for (const double average : {1.0, 1000.0})
+    for (const bool list : {false, true})
+      for (const bool over_k : {false, true}) {
+        ProductShape shape = rows_of(average);
+        shape.gathered = list;
+        shape.variable_k = over_k;
+        const int kernel = kernel_of(shape);
+        CHECK((kernel < 0) == (list && over_k));
+        if (kernel < 0) continue;
+        taken[kernel] = true;
+        CHECK(kWgmmaKernels[kernel].gathered == list);
+        CHECK(kWgmmaKernels[kernel].turned != over_k);
+      }
   for (int kernel = 0; kernel < kWgmmaKernelCount; ++kernel) {
     INFO(kWgmmaKernels[kernel].name);
     CHECK(taken[kernel]);

@@ -11,6 +11,7 @@
 #include "cuda/device/load/mma_loader.cuh"
 #include "cuda/device/load/pipeline.cuh"
 #include "cuda/device/mma/warp_tile.cuh"
+#include "cuda/device/ptx/dependent.cuh"
 
 namespace ggm::cuda {
 
@@ -155,6 +156,7 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSl
 template <int kernel, typename Element, Order a_order, Order b_order, bool alone = false>
 __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.blocks)
     gemm_mma(const __grid_constant__ GemmCall call) {
+  ptx::begin_dependent();
   constexpr TileShape shape = kShape<kernel>;
   constexpr bool kMayList = a_order == Order::inner_strided && b_order == Order::inner_strided;
   using Sums = WarpTile<kernel, Element, a_order, b_order>;

@@ -3,6 +3,7 @@
 
 #include "cuda/device/epilogue/epilogue.cuh"
 #include "cuda/device/load/rows.cuh"
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/device/shared_storage.cuh"
 #include "problem/problem.h"
 
@@ -39,6 +40,7 @@ __device__ __forceinline__ void load_step64(const Operand& operand, bool contigu
 template <int kernel>
 __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.blocks)
     gemm_simple64(const __grid_constant__ GemmCall call) {
+  ptx::begin_dependent();
   constexpr TileShape shape = kShape<kernel>;
   constexpr int kColumns = shape.n / 32, kRows = shape.m / shape.warps();  // of a thread, its columns 32 apart
   extern __shared__ __align__(128) char raw[];

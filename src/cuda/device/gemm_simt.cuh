@@ -11,6 +11,7 @@
 #include "cuda/device/epilogue/fours_out.cuh"
 #include "cuda/device/load/simt_pipeline.cuh"
 #include "cuda/device/mma/simt_tile.cuh"
+#include "cuda/device/ptx/dependent.cuh"
 
 namespace ggm::cuda {
 
@@ -161,6 +162,7 @@ __device__ __noinline__ void finish_part(const GemmCall& call, SimtShared<kernel
 template <int kernel, Order a_order, Order b_order>
 __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.blocks)
     gemm_simt(const __grid_constant__ GemmCall call) {
+  ptx::begin_dependent();
   using Sums = SimtTile<kernel, a_order, b_order>;
   constexpr bool kScales = kMayScale<a_order, b_order>, kFew = kMayBeFew<kernel, a_order, b_order>;
   constexpr int kFours = Sums::Rows::kFours;

@@ -2,6 +2,7 @@
 // of tiles.
 #include "cuda/gemm/groups.h"
 
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/device/schedule/tile_pairs.h"
 #include "cuda/runtime/block_scan.cuh"
 #include "cuda/runtime/faults.cuh"
@@ -223,6 +224,7 @@ __device__ std::int64_t store_long_groups_first(const BuildParams& p, ScanShared
 }
 
 __global__ void __launch_bounds__(kScanThreads) build_table(const BuildParams p) {
+  ptx::begin_dependent();
   __shared__ ScanShared shared;
   __shared__ std::int64_t ends[kScanThreads + 1];
   const GroupBuild& build = p.build;
@@ -292,6 +294,7 @@ __device__ GroupDesc describe_array_group(const ArrayBuild& build, std::int64_t 
 }
 
 __global__ void __launch_bounds__(kScanThreads) build_array_table(const ArrayParams p) {
+  ptx::begin_dependent();
   __shared__ ScanShared shared;
   const ArrayBuild& build = p.build;
   ArrayFaults faults;
@@ -326,6 +329,13 @@ ggm_status_t build_array_groups(const ArrayBuild& build, const TileGrid& grid, c
 ggm_status_t load_group_kernels() {
   GGM_TRY(load_kernel("build_groups", build_table));
   return load_kernel("build_array_groups", build_array_table);
+}
+
+ggm_status_t kernels_wait(bool* wait) {
+  cudaFuncAttributes attributes;
+  GGM_TRY(cuda_status(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(build_table)), "build_groups"));
+  *wait = attributes.ptxVersion >= 90;
+  return GGM_STATUS_SUCCESS;
 }
 
 }  // namespace ggm::cuda

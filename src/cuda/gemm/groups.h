@@ -87,4 +87,8 @@ ggm_status_t build_array_groups(const ArrayBuild& build, const TileGrid& grid, c
 
 ggm_status_t load_group_kernels();
 
+// Whether the kernels of this process wait themselves for the work before them (device/ptx/dependent.cuh), which code for
+// architectures before 9.0 does not, also when a newer card runs it. All of them are compiled for the same ones; this asks one.
+ggm_status_t kernels_wait(bool* wait);
+
 }  // namespace ggm::cuda

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "cuda/device/tile_shape.h"
 #include "cuda/gemm/gemm.h"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/runtime/status.h"
 
 namespace ggm::cuda {
@@ -39,7 +40,7 @@ ggm_status_t load_kernel(const void* function, const GemmKernel& row) {
 
 }  // namespace
 
-ggm_status_t launch_gemm(int kernel, const GemmCall& call, bool unaligned, int multiprocessors, ggm_stream_t stream) {
+ggm_status_t launch_gemm(int kernel, const GemmCall& call, bool unaligned, const Launch& launch) {
   if (kernel < 0 || kernel >= kGemmKernelCount)
     return fail(GGM_STATUS_INTERNAL_ERROR, "kernel = %d; the table has %d", kernel, kGemmKernelCount);
   if (call.group_count == 0) return GGM_STATUS_SUCCESS;
@@ -52,16 +53,21 @@ ggm_status_t launch_gemm(int kernel, const GemmCall& call, bool unaligned, int m
   int device = 0, available = 0;
   GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));
   GGM_TRY(cuda_status(cudaDeviceGetAttribute(&available, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute"));
-  const int blocks = multiprocessors < available ? multiprocessors : available * row.blocks;
+  const int blocks = launch.multiprocessors < available ? launch.multiprocessors : available * row.blocks;
 
   const void* function = unaligned ? find_unaligned_kernel(kernel, call.type, call.a_order, call.b_order) : nullptr;
   if (function == nullptr) function = find_kernel(kernel, call.type, call.a_order, call.b_order);
   GemmCall copy = call;
   void* arguments[] = {&copy};
-  return cuda_status(
-      cudaLaunchKernel(function, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(shape_of(row).threads())),
-                       arguments, static_cast<std::size_t>(row.shared_bytes), stream),
-      row.name);
+  cudaLaunchAttribute attribute{};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(shape_of(row).threads()));
+  config.dynamicSmemBytes = static_cast<std::size_t>(row.shared_bytes);
+  config.stream = launch.stream;
+  config.attrs = &attribute;
+  config.numAttrs = add_dependent(launch, 0, &attribute);
+  return cuda_status(cudaLaunchKernelExC(&config, function, arguments), row.name);
 }
 
 ggm_status_t load_gemm_kernels(const Device& device) {

@@ -61,10 +61,10 @@ ggm_status_t run_product(const ProductKernels& kernels, const GroupBuild& build,
   const MapSource a = map_a(build, call), b = map_b(build, call);
   if (kernels.wgmma < 0 || a.obstacle() != nullptr || b.obstacle() != nullptr) {
     GGM_TRY(build_groups(build, kGemmKernels[kernels.portable], table, launch));
-    return launch_gemm(kernels.portable, call, unaligned(a) && unaligned(b), launch.multiprocessors, launch.stream);
+    return launch_gemm(kernels.portable, call, unaligned(a) && unaligned(b), behind(launch));
   }
   GGM_TRY(build_groups(build, kWgmmaKernels[kernels.wgmma], table, launch));
-  return launch_wgmma(kernels.wgmma, call, a, b, map_d(build, call), launch.multiprocessors, launch.stream);
+  return launch_wgmma(kernels.wgmma, call, a, b, map_d(build, call), behind(launch));
 }
 
 ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call,
@@ -72,7 +72,7 @@ ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& 
   use_table(table, build.group_count, &call);
   GGM_TRY(build_array_groups(build, kGemmKernels[kernels.portable], table, launch));
   if (build.max_m == 0 || build.max_n == 0) return GGM_STATUS_SUCCESS;
-  return launch_gemm(kernels.portable, call, false, launch.multiprocessors, launch.stream);
+  return launch_gemm(kernels.portable, call, false, behind(launch));
 }
 
 }  // namespace ggm::cuda

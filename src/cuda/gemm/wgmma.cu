@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "cuda/device/hopper/hopper_call.h"
 #include "cuda/gemm/wgmma_kernels.h"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/runtime/status.h"
 
 namespace ggm::cuda {
@@ -31,6 +32,10 @@ const void* find_kernel(int kernel, Type type, Order b_order) {
   const bool contiguous = b_order == Order::inner_contiguous;
   const WgmmaKernel& row = kWgmmaKernels[kernel];
   if (!row.turned) return wgmma_kernel_k(type);
+  if (row.for_few()) {
+    if (row.gathered) return contiguous ? wgmma_kernel_few_gather_contiguous(type) : wgmma_kernel_few_gather_strided(type);
+    return contiguous ? wgmma_kernel_few_rows_contiguous(type) : wgmma_kernel_few_rows_strided(type);
+  }
   if (row.gathered) return contiguous ? wgmma_kernel_gather_contiguous(type) : wgmma_kernel_gather_strided(type);
   return contiguous ? wgmma_kernel_rows_contiguous(type) : wgmma_kernel_rows_strided(type);
 }
@@ -149,7 +154,7 @@ ggm_status_t load_wgmma_kernels(bool* usable) {
 }
 
 ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, const MapSource& d,
-                          int multiprocessors, ggm_stream_t stream) {
+                          const Launch& launch) {
   if (call.group_count == 0) return GGM_STATUS_SUCCESS;
   const WgmmaKernel& row = kWgmmaKernels[kernel];
   HopperCall hopper;
@@ -162,19 +167,19 @@ ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, 
   int device = 0, available = 0;
   GGM_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));
   GGM_TRY(cuda_status(cudaDeviceGetAttribute(&available, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute"));
-  const int blocks = (multiprocessors < available ? multiprocessors : available) / 2 * 2;
+  const int blocks = (launch.multiprocessors < available ? launch.multiprocessors : available) / 2 * 2;
   // Clusters are asked for here: portable architectures, for which the kernels have no body, know no such attribute of a
   // kernel.
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {2, 1, 1};
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {2, 1, 1};
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(row.gathered ? 512 : 384);
   config.dynamicSmemBytes = kWgmmaSharedBytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
+  config.stream = launch.stream;
+  config.attrs = attributes;
+  config.numAttrs = add_dependent(launch, 1, attributes);
   void* arguments[] = {&hopper};
   return cuda_status(cudaLaunchKernelExC(&config, find_kernel(kernel, call.type, call.b_order), arguments), row.name);
 }

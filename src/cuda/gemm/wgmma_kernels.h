@@ -11,6 +11,11 @@ const void* wgmma_kernel_rows_strided(Type type);
 // The same with rows of A that come through a list.
 const void* wgmma_kernel_gather_contiguous(Type type);
 const void* wgmma_kernel_gather_strided(Type type);
+// Both for groups of few rows.
+const void* wgmma_kernel_few_rows_contiguous(Type type);
+const void* wgmma_kernel_few_rows_strided(Type type);
+const void* wgmma_kernel_few_gather_contiguous(Type type);
+const void* wgmma_kernel_few_gather_strided(Type type);
 // Products whose K runs over the rows.
 const void* wgmma_kernel_k(Type type);
 

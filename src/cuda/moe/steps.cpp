@@ -110,7 +110,7 @@ ggm_status_t end_result(const RowResult& result, const MoeProblem& problem, cons
     finish.num_tokens = num_tokens;
     finish.keep_unused = problem.keep_unused_rows;
     finish.add = result.add;
-    return finish_sums(finish, launch);
+    return finish_sums(finish, behind(launch));
   }
   CombineRows combine{};
   combine.in = result.products;
@@ -127,7 +127,7 @@ ggm_status_t end_result(const RowResult& result, const MoeProblem& problem, cons
   combine.num_tokens = num_tokens;
   combine.keep_unused = problem.keep_unused_rows;
   combine.add = result.add;
-  return combine_rows(combine, launch);
+  return combine_rows(combine, behind(launch));
 }
 
 }  // namespace ggm::cuda

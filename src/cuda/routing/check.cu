@@ -2,6 +2,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/routing/kernels.h"
 #include "cuda/routing/routing.h"
 #include "cuda/runtime/block_scan.cuh"
@@ -20,6 +21,7 @@ struct OffsetParams {
 
 // One block: a running maximum of the clamped offsets, kScanThreads at a time.
 __global__ void __launch_bounds__(kScanThreads) check_offsets(const OffsetParams p) {
+  ptx::begin_dependent();
   __shared__ ScanShared shared;
   std::int64_t carry = 0;
   std::uint32_t changed = 0;
@@ -50,6 +52,7 @@ struct CheckParams {
 
 // Both maps from the caller's two, each entry on its own: a pair survives on both sides or on none.
 __global__ void __launch_bounds__(kThreads) check_maps(const CheckParams p) {
+  ptx::begin_dependent();
   const std::int64_t tokens = real_tokens(p.num_tokens, p.tokens, p.faults);
   const std::int64_t real_assignments = tokens * p.top_k;
   const std::int64_t begin = p.offsets[0], end = p.offsets[p.experts];
@@ -109,6 +112,7 @@ __device__ std::int32_t turn_of(const std::int32_t* rows_of_token, std::uint32_t
 }
 
 __global__ void __launch_bounds__(kThreads) prepare(const PrepareParams p) {
+  ptx::begin_dependent();
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   for (std::int64_t r = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; r < p.max_rows; r += step) {
     const std::int32_t assignment = p.row_assignment[r];

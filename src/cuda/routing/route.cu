@@ -1,5 +1,6 @@
 // Ids to rows by a stable counting sort: one block in one launch, or for each digit a count and a move. The digits, the chunks
 // and the scratch are decided in plan/route_sort.h.
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/routing/kernels.h"
 #include "cuda/routing/routing.h"
 #include "cuda/routing/sort_source.cuh"
@@ -75,6 +76,7 @@ struct OneBlockParams {
 
 template <typename Source, int rounds>
 __global__ void __launch_bounds__(kSortThreads, 1) route_in_one_block(const OneBlockParams<Source> p) {
+  ptx::begin_dependent();
   __shared__ TileShared shared;
   __shared__ std::int32_t assignment_of_row[rounds * kSortThreads];
   extern __shared__ std::uint32_t entries[];
@@ -123,6 +125,7 @@ __device__ int items_of_tile(std::uint32_t tile, const Range& range) {
 // How many items of each digit the block's chunk has.
 template <typename Source>
 __global__ void __launch_bounds__(kSortThreads) count_digits(const PassParams<Source> p) {
+  ptx::begin_dependent();
   __shared__ std::uint32_t counts[kDigitBins];
   counts[threadIdx.x] = 0;
   __syncthreads();
@@ -213,6 +216,7 @@ struct RowPassParams {
 // Last digit: straight into the routing arrays.
 template <typename Source>
 __global__ void __launch_bounds__(kSortThreads, 1) move_to_rows(const RowPassParams<Source> p) {
+  ptx::begin_dependent();
   __shared__ TileShared shared;
   const DigitStarts starts = move_items(p.pass, shared, p.rows);
   if (blockIdx.x == 0 && p.rows.sorted_keys == nullptr) p.rows.set_offsets(starts);
@@ -239,6 +243,7 @@ struct PairPassParams {
 // First of two digits.
 template <typename Source>
 __global__ void __launch_bounds__(kSortThreads, 1) move_to_pairs(const PairPassParams<Source> p) {
+  ptx::begin_dependent();
   __shared__ TileShared shared;
   const DigitStarts starts = move_items(p.pass, shared, p.sink);
   if (blockIdx.x == 0 && threadIdx.x == 0) *p.local_count = starts.total;
@@ -253,6 +258,7 @@ struct FindParams {
 
 // Offsets after two digits: the first row whose expert is not below e.
 __global__ void __launch_bounds__(kThreads) find_offsets(const FindParams p) {
+  ptx::begin_dependent();
   const std::int64_t rows = min64(*p.local_count, p.max_rows);
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   for (std::int64_t e = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; e <= p.experts; e += step) {

@@ -3,6 +3,7 @@
 // A token's rows must be added in ascending order, but its slots name them in any order: the threads of a token first sort the
 // few row numbers in shared memory by counting, for each, how many are smaller.
 
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/rows/element.cuh"
 #include "cuda/rows/kernels.h"
 #include "cuda/rows/rows.h"
@@ -169,6 +170,7 @@ __device__ void write_token(const CombineParams& p, std::int64_t token, bool rea
 // for.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(kThreads, kResident) combine_few(const CombineParams p) {
+  ptx::begin_dependent();
   using Weight = Accumulator<In>;
   __shared__ std::int32_t sorted[kThreads / 32][kWarpSlots];
   __shared__ Weight sorted_weights[kThreads / 32][kWarpSlots];
@@ -220,6 +222,7 @@ static_assert(GGM_MAX_TOP_K * kSlotBytes<double> <= 48 * 1024, "a block has so m
 // Any top_k: one block a token.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(kThreads, kResident) combine_many(const CombineParams p) {
+  ptx::begin_dependent();
   using Weight = Accumulator<In>;
   extern __shared__ double lists[];
   const CombineRows& call = p.call;
@@ -272,6 +275,7 @@ struct FinishParams {
 // Rounds the finished sums of one token, or writes its zeros.
 template <typename Out>
 __global__ void __launch_bounds__(kThreads) finish(const FinishParams p) {
+  ptx::begin_dependent();
   using Sum = Accumulator<Out>;
   constexpr int kPiece = kChunk<Sum, Out>;
   const FinishSums& call = p.call;

@@ -3,6 +3,7 @@
 // The order is the contract (section 8 of ggm.h): a block of 64 columns is 32 sums of two terms, added in pairs five times
 // over. A warp takes eight blocks at a time, four lanes each, two of every eight columns a lane, and adds the blocks one after
 // the other.
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/rows/element.cuh"
 #include "cuda/rows/kernels.h"
 #include "cuda/rows/rows.h"
@@ -97,6 +98,7 @@ __device__ std::int64_t matrix_row(const DotRows& call, DotRows::Index index, st
 // One warp an assignment.
 template <typename U, typename V>
 __global__ void __launch_bounds__(kThreads) dot(const DotParams p) {
+  ptx::begin_dependent();
   using Acc = Accumulator<U>;
   const DotRows& call = p.call;
   const std::int64_t step = std::int64_t{gridDim.x} * (kThreads / 32);
@@ -118,6 +120,7 @@ __global__ void __launch_bounds__(kThreads) dot(const DotParams p) {
 // Partial sums alone: a thread an assignment, because they are added one after the other anyway.
 template <typename Acc>
 __global__ void __launch_bounds__(kThreads) add_dots(const DotParams p) {
+  ptx::begin_dependent();
   const DotRows& call = p.call;
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   for (std::int64_t a = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; a < call.assignments; a += step) {

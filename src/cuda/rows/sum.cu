@@ -1,4 +1,5 @@
 // Sums over the rows of an expert, for the gradient of the bias.
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/rows/element.cuh"
 #include "cuda/rows/kernels.h"
 #include "cuda/rows/rows.h"
@@ -17,6 +18,7 @@ struct SumParams {
 // One thread adds one column of one expert, rows ascending: the order is the contract, so rows are not divided among threads.
 template <typename T, typename Out>
 __global__ void __launch_bounds__(kColumns) sum(const SumParams p) {
+  ptx::begin_dependent();
   using Acc = Accumulator<T>;
   const SumRows& call = p.call;
   const T* dy = static_cast<const T*>(call.dy);

@@ -1,4 +1,5 @@
 // Zeros: unused rows of an output, and regions of the workspace.
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/rows/element.cuh"
 #include "cuda/rows/kernels.h"
 #include "cuda/rows/rows.h"
@@ -21,6 +22,7 @@ __device__ void zero_row(char* row, std::int64_t bytes, bool vectors, int lane, 
 }
 
 __global__ void __launch_bounds__(kThreads) zero(const ZeroParams p) {
+  ptx::begin_dependent();
   using Unused = ZeroRows::Unused;
   const ZeroRows& call = p.call;
   const int threads = p.threads_per_row, lane = threadIdx.x % threads;
@@ -59,6 +61,7 @@ struct MarkParams {
 
 // One block a group. Groups may overlap: all write the same value.
 __global__ void __launch_bounds__(kThreads) mark(const MarkParams p) {
+  ptx::begin_dependent();
   for (std::int64_t g = blockIdx.x; g < p.group_count; g += gridDim.x) {
     std::uint8_t* used = p.used + p.groups[g].first_row;
     const std::int64_t rows = p.groups[g].m;
@@ -72,6 +75,7 @@ struct ClearParams {
 };
 
 __global__ void __launch_bounds__(kThreads) clear_pieces(const ClearParams p) {
+  ptx::begin_dependent();
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < p.pieces; i += step)
     p.memory[i] = uint4{0, 0, 0, 0};

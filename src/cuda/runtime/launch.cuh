@@ -8,6 +8,14 @@
 
 namespace ggm::cuda {
 
+// Lets a kernel be launched under the work before it, if it may be: fills one attribute and returns how many there are now.
+inline unsigned add_dependent(const Launch& launch, unsigned count, cudaLaunchAttribute* attributes) {
+  if (!launch.dependent) return count;
+  attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[count].val.programmaticStreamSerializationAllowed = 1;
+  return count + 1;
+}
+
 // The launch's own error is returned at once; an asynchronous error of earlier work may surface here too and is passed on.
 template <typename Params>
 ggm_status_t launch_kernel(const char* name, void (*kernel)(Params), int blocks, int threads, std::size_t shared_bytes,
@@ -17,6 +25,9 @@ ggm_status_t launch_kernel(const char* name, void (*kernel)(Params), int blocks,
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared_bytes;
   config.stream = launch.stream;
+  cudaLaunchAttribute attribute{};
+  config.numAttrs = add_dependent(launch, 0, &attribute);
+  config.attrs = &attribute;
   void* arguments[] = {const_cast<Params*>(&params)};
   return cuda_status(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), arguments), name);
 }

@@ -13,7 +13,16 @@ struct Launch {
   cudaStream_t stream = nullptr;
   int multiprocessors = 1;  // that the call may use
   bool limited = false;     // fewer than the device has
+  bool overlaps = false;    // kernels may be launched under the one before them (device/ptx/dependent.cuh)
+  bool dependent = false;   // and this one is: see behind()
 };
+
+// For a kernel that follows another of the same call. The first of a call is launched plainly, so that nothing of it lies under
+// the work of others.
+inline Launch behind(Launch launch) {
+  launch.dependent = launch.overlaps;
+  return launch;
+}
 
 inline constexpr int kThreads = 256;  // of a block of every grid-stride kernel here
 

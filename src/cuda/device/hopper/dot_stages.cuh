@@ -11,7 +11,7 @@ namespace ggm::cuda {
 template <typename Shared>
 class DotStages {
  public:
-  static constexpr int kOwn = 2, kCount = Shared::kGathered ? kConsumers * kOwn : kOwn;
+  static constexpr int kOwn = 2, kCount = Shared::kTogether ? kConsumers * kOwn : kOwn;
 
   // `group`: of the two warpgroups that multiply.
   __device__ __forceinline__ DotStages(Shared& shared, const TileNotice& notice, int group)
@@ -19,7 +19,7 @@ class DotStages {
         full_(ptx::shared_address(shared.stage_full)),
         empty_(ptx::shared_address(shared.stage_empty)),
         first_(notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK),
-        own_(Shared::kGathered ? kOwn * group : 0) {}
+        own_(Shared::kTogether ? kOwn * group : 0) {}
 
   // Until the warpgroup's own are there.
   __device__ __forceinline__ void begin() const {

@@ -17,23 +17,24 @@
 #include "cuda/device/hopper/mapped_rows.cuh"
 #include "cuda/device/hopper/tile_feed.cuh"
 #include "cuda/device/hopper/wgmma_tile.cuh"
+#include "cuda/device/ptx/dependent.cuh"
 
 namespace ggm::cuda {
 
 template <typename Shared>
 __device__ __forceinline__ void init_barriers(Shared& shared) {
   if (threadIdx.x == 0) {
-    constexpr unsigned kTogether = Shared::kGathered ? kConsumers : 1;  // warpgroups that multiply one tile
+    constexpr unsigned kMultiply = Shared::kTogether ? kConsumers : 1;  // warpgroups that multiply one tile
     for (int i = 0; i < Shared::kStages; ++i) {
       // Who brings the left operand, and the right one.
       ptx::init_barrier(ptx::shared_address(shared.stage_full + i), 1 + (Shared::kGathered ? kGatherThreads : 1));
-      ptx::init_barrier(ptx::shared_address(shared.stage_empty + i), 2 * kTogether * kWarpgroup / 32);  // warps of both blocks
+      ptx::init_barrier(ptx::shared_address(shared.stage_empty + i), 2 * kMultiply * kWarpgroup / 32);  // warps of both blocks
     }
     for (int i = 0; i < kTileSlots; ++i) {
       ptx::init_barrier(ptx::shared_address(shared.notice_full + i), 32);
       // Warps that feed, and warpgroups that multiply the tile.
       ptx::init_barrier(ptx::shared_address(shared.notice_empty + i),
-                        Shared::kGathered ? 32 + kWarpgroup + kTogether * kWarpgroup : 2 * 32 + kWarpgroup);
+                        32 + (Shared::kGathered ? kWarpgroup : 32) + kMultiply * kWarpgroup);
       ptx::init_barrier(ptx::shared_address(shared.claim_full + i), 1);
       ptx::init_barrier(ptx::shared_address(shared.claim_empty + i), 2 * 32);  // the schedulers of both blocks
     }
@@ -41,6 +42,15 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
     ptx::fence_barrier_init();
   }
   ptx::cluster_sync();
+}
+
+// The copy engine fetches maps before it needs them, as they come with the launch.
+template <typename Shared>
+__device__ __forceinline__ void fetch_maps(const HopperCall& call) {
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) ptx::prefetch_map(&call.left_map.boxes[0]);
+  if (!Shared::kGathered && thread >= 32 && thread < 32 + kRightBoxes) ptx::prefetch_map(&call.right_map.boxes[thread - 32]);
+  if (thread == 64 && call.result.used) ptx::prefetch_map(&call.result.box);
 }
 
 // The inner products of one tile, some of which the warpgroup may have.
@@ -62,7 +72,7 @@ __device__ __forceinline__ void store_dots(const HopperCall& call, const TileNot
 template <typename Element, bool turned, typename Sums, typename Shared>
 __device__ __forceinline__ void store_tile(const HopperCall& call, const TileNotice& notice, const Sums& sums, Shared& shared) {
   const int group = ptx::fresh_thread() / kWarpgroup - Shared::kFirstConsumer;
-  const Tile& tile = notice.tiles[Shared::kGathered ? group : 0];
+  const Tile& tile = notice.tiles[Shared::kTogether ? group : 0];
   char* staging = shared.staging[Shared::kOneStaging ? 0 : group];
   const int barrier = kGroupBarrier + group;
   // A tile behind the group's end, which evens out a pair, has no results; the ordered combine has no turns for it either.
@@ -98,7 +108,7 @@ __device__ __forceinline__ void store_tile(const HopperCall& call, const TileNot
 template <typename Element, bool turned, bool left_outer, bool right_outer, typename Shared>
 __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& shared, int group) {
   using Sums = WgmmaTile<Element, Shared::kMaxRight, left_outer, right_outer>;
-  constexpr bool kTurns = !Shared::kGathered;
+  constexpr bool kTurns = !Shared::kTogether;
   constexpr int kBoth = kConsumers * kWarpgroup;
   if (kTurns && group == 1) ptx::named_arrive(kOrderBarrier, kBoth);
   for (std::uint32_t n = kTurns ? group : 0;; n += kTurns ? kConsumers : 1) {
@@ -135,7 +145,9 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
   extern __shared__ __align__(1024) char raw[];
   auto& shared = *reinterpret_cast<Shared*>(raw);
   if (ptx::shared_address(raw) % 1024 != 0) __trap();  // the swizzle goes by address bits
+  fetch_maps<Shared>(call);
   init_barriers(shared);
+  ptx::begin_dependent();
   const int role = ptx::uniform(static_cast<int>(threadIdx.x) / kWarpgroup);
   const int warp = ptx::uniform(static_cast<int>(threadIdx.x) / 32 % 4);
   // The registers of a multiprocessor, divided among the warpgroups.

@@ -25,13 +25,13 @@ struct TileNotice {
 
 // `gathered`: the right operand's rows come through a list, fetched by four more warps. That takes longest for each row, so
 // both warpgroups multiply the same rows then, each with 128 rows of the left operand.
-template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered>
+template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered, bool together>
 struct HopperShared {
   static constexpr int kStages = stages, kMaxRight = max_right;
-  static constexpr bool kGathered = gathered;
+  static constexpr bool kGathered = gathered, kTogether = together;
   static constexpr int kFirstConsumer = 1 + gathered;  // warpgroups before it feed
   static constexpr int kThreads = (kFirstConsumer + kConsumers) * kWarpgroup;
-  static constexpr int kLeftTile = gathered ? 256 : 128;
+  static constexpr int kLeftTile = together ? 256 : 128;
   static constexpr int kBlock = 64 * kStepK * 2;  // a box of 64 rows
   static constexpr int kLeftBytes = kLeftTile * kStepK * 2;
   static constexpr int kRightBytes = right_outer ? (max_right + 63) / 64 * kBlock : max_right * kStepK * 2;

@@ -17,7 +17,8 @@ class GroupCursor {
   __device__ __forceinline__ explicit GroupCursor(const GemmCall& call)
       : offsets_(reinterpret_cast<const long long*>(call.tile_offsets)),
         groups_(call.group_count),
-        total_(groups_ > 0 ? __ldg(offsets_ + groups_) : 0) {}
+        total_(groups_ > 0 ? offsets_[groups_] : 0),
+        ahead_(groups_ > 0 ? offsets_[probe()] : 0) {}
 
   // Whether there is a pair of that number.
   __device__ __forceinline__ bool find(std::int64_t number) {
@@ -25,13 +26,12 @@ class GroupCursor {
     if (number >= total_) return false;
     while (number >= end_) {
       moved_ = true;
-      const int lane = static_cast<int>(threadIdx.x % 32);
-      const std::int64_t probe = min(std::int64_t{group_} + 1 + lane, std::int64_t{groups_});
-      const long long offset = __ldg(offsets_ + probe);
+      const long long offset = ahead_;
       const int below = __popc(__ballot_sync(0xffffffffu, offset <= number));  // those of the first lanes, as offsets ascend
       if (below > 0) begin_ = __shfl_sync(0xffffffffu, offset, below - 1);
       group_ += below;
       if (below < 32) end_ = __shfl_sync(0xffffffffu, offset, below);
+      ahead_ = offsets_[probe()];
     }
     return true;
   }
@@ -41,9 +41,13 @@ class GroupCursor {
   __device__ __forceinline__ bool moved() const { return moved_; }  // to another group than that of the number before
 
  private:
+  // The lane's own of the 32 groups behind this one.
+  __device__ __forceinline__ int probe() const { return min(group_ + 1 + static_cast<int>(threadIdx.x % 32), groups_); }
+
   const long long* offsets_;
   int groups_, group_ = -1;
   std::int64_t total_, begin_ = 0, end_ = 0;  // pairs before the group, and before the next one
+  long long ahead_;                           // pairs before group probe(), under way when it is needed
   bool moved_ = false;
 };
 
@@ -61,7 +65,7 @@ __device__ __forceinline__ void place_tile(std::int64_t index, int block, std::u
   notice.shares_left = pairs.shares_left();
   notice.first_step = first_step;
   const auto right_rows = static_cast<std::int32_t>(min(right - right0, std::int64_t{pairs.width}));
-  for (int i = 0; i < (Shared::kGathered ? kConsumers : 1); ++i) {
+  for (int i = 0; i < (Shared::kTogether ? kConsumers : 1); ++i) {
     constexpr int kRows = 128;
     const std::int64_t own = min(left0 + i * kRows, left);
     const auto left_rows = static_cast<std::int32_t>(min(left - own, std::int64_t{kRows}));
@@ -88,12 +92,16 @@ class PairClaims {
         // The first pair of a cluster is its own number, so that it need not wait for the counter; not where a tile waits for
         // those before it, because a cluster may start late.
         first_(call.epilogue.kind == EpilogueKind::ordered ? 0 : gridDim.x / 2) {
-    if (first_ == 0) take();
-    send(first_ == 0 ? taken_ : blockIdx.x / 2);
+    take();
   }
 
   // The next number, the same for all lanes of both blocks.
   __device__ __forceinline__ std::int64_t next() {
+    if (first_ != 0 && !own_used_) {
+      own_used_ = true;
+      return blockIdx.x / 2;
+    }
+    if (sent_ == 0) send(first_ + taken_);
     send(first_ + taken_);
     const RingPlace<kTileSlots> place(read_++);
     ptx::wait(full_ + place.at * 8, place.parity);
@@ -104,6 +112,7 @@ class PairClaims {
 
   // What was sent and is not wanted must come before the block may leave.
   __device__ __forceinline__ void end() const {
+    if (sent_ == read_) return;
     const RingPlace<kTileSlots> place(read_);
     ptx::wait(full_ + place.at * 8, place.parity);
   }
@@ -125,7 +134,7 @@ class PairClaims {
 
   unsigned long long* counter_;
   std::uint32_t claims_, full_, empty_;
-  bool takes_;
+  bool takes_, own_used_ = false;
   unsigned long long first_, taken_ = 0;  // the answer of the counter is not waited for before the next number is sent
   std::uint32_t sent_ = 0, read_ = 0;
 };
@@ -148,7 +157,7 @@ __device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared&
     ptx::wait(ptx::shared_address(shared.notice_empty) + word, place.parity ^ 1);
     TileNotice& notice = shared.notices[place.at];
     if (some) {
-      for (int i = 0; i < (Shared::kGathered ? kConsumers : 1); ++i)
+      for (int i = 0; i < (Shared::kTogether ? kConsumers : 1); ++i)
         copy_descriptor(cursor.moved() || before == nullptr ? call.groups[cursor.group()] : before->tiles[0].desc,
                         notice.tiles[i].desc);
       __syncwarp();

@@ -14,6 +14,11 @@ struct BoxCorner {
   std::int32_t at[4];
 };
 
+// A map that a kernel has among its parameters.
+__device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap* map, const BoxCorner& c, std::uint32_t barrier) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::

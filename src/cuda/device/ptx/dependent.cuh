@@ -1,0 +1,17 @@
+// Programmatic dependent launch (PTX ISA, "griddepcontrol", capability 9.0): a kernel may be put on the multiprocessors while
+// the one before it in the stream is still at work, and waits there. So the time to launch it passes under that work.
+#pragma once
+
+namespace ggm::cuda::ptx {
+
+// Waits for all earlier work of the stream, whose results are visible then, and lets the next kernel come and wait in turn.
+// NOTE: every kernel of the library calls it, in all threads and before it touches memory that others write: a kernel that did
+// not would end before the work that it should follow, and the next one would take that for its own permission.
+__device__ __forceinline__ void begin_dependent() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+}  // namespace ggm::cuda::ptx
