@@ -16,7 +16,7 @@
 namespace ggm::cuda {
 
 // Which main loop a tile takes. none: no tiles are left. listed: rows of K are gathered, left out or scaled, as a weight
-// gradient has them; both operands are strided then.
+// gradient has them; both operands are strided then. fast, in the kernel for unaligned rows alone: they lie in order.
 enum class TileKind { none, general, fast, listed };
 
 struct TileSlot {
@@ -30,6 +30,21 @@ struct MmaShared : PipelineShared<kernel> {
   TileSlot slots[3];  // a tile whose results are on their way, the one in the main loop, and the next
 };
 
+// The copies of a tile's steps.
+template <TileKind kind, bool alone, int kernel, typename Element, Order a_order, Order b_order>
+struct MmaSteps {
+  static constexpr TileShape shape = kShape<kernel>;
+  static constexpr bool kFast = kind != TileKind::general;
+  static constexpr bool kListed = kind == TileKind::listed;
+  static constexpr bool kScaled = kind != TileKind::fast && a_order == Order::inner_strided && b_order == Order::inner_strided;
+  using A = MmaCopies<shape.m, shape.k, shape.threads(), a_order>;
+  using B = MmaCopies<shape.n, shape.k, shape.threads(), b_order>;
+  template <typename Copies>
+  using Loader = typename std::conditional_t<alone && kFast, std::type_identity<ShiftedOrderedLoader<Copies>>,
+                                             MmaLoaderOf<kFast, kListed, Copies>>::type;
+  using type = Pipeline<MmaShared<kernel>, Element, A, B, Loader<A>, Loader<B>, !kFast, kScaled, alone ? 2 : 0>;
+};
+
 // Takes the number of the next tile; find_tile() may come later, when the number has.
 template <int kernel>
 __device__ __forceinline__ unsigned long long claim_tile(const GemmCall& call) {
@@ -37,7 +52,7 @@ __device__ __forceinline__ unsigned long long claim_tile(const GemmCall& call) {
 }
 
 // Finds the tile of that number, into `slot`; the work of warp 0. A barrier must pass before others read it.
-template <int kernel, Order a_order, Order b_order>
+template <int kernel, bool alone, Order a_order, Order b_order>
 __device__ __forceinline__ void find_tile(const GemmCall& call, unsigned long long claimed, TileSlot& slot) {
   constexpr TileShape shape = kShape<kernel>;
   if (threadIdx.x >= 32) return;
@@ -51,26 +66,18 @@ __device__ __forceinline__ void find_tile(const GemmCall& call, unsigned long lo
   constexpr bool a_strided = a_order == Order::inner_strided, b_strided = b_order == Order::inner_strided;
   const bool listed =
       (a_strided && inputs.a.list != nullptr) || (b_strided && inputs.b.list != nullptr) || inputs.scale.scale != nullptr;
-  if (!inputs.a.fast || !inputs.b.fast)
+  if constexpr (alone) {
+    using Steps = MmaSteps<TileKind::fast, alone, kernel, void, a_order, b_order>;
+    const bool suit =
+        ShiftedOrderedLoader<typename Steps::A>::suits(inputs.a) && ShiftedOrderedLoader<typename Steps::B>::suits(inputs.b);
+    slot.kind = suit ? TileKind::fast : TileKind::general;
+  } else if (!inputs.a.fast || !inputs.b.fast)
     slot.kind = TileKind::general;
   else if (!listed)
     slot.kind = TileKind::fast;
   else
     slot.kind = a_strided && b_strided ? TileKind::listed : TileKind::general;
 }
-
-// The copies of a tile's steps.
-template <TileKind kind, bool alone, int kernel, typename Element, Order a_order, Order b_order>
-struct MmaSteps {
-  static constexpr TileShape shape = kShape<kernel>;
-  static constexpr bool kFast = kind != TileKind::general;
-  static constexpr bool kListed = kind == TileKind::listed;
-  static constexpr bool kScaled = kind != TileKind::fast && a_order == Order::inner_strided && b_order == Order::inner_strided;
-  using A = MmaCopies<shape.m, shape.k, shape.threads(), a_order>;
-  using B = MmaCopies<shape.n, shape.k, shape.threads(), b_order>;
-  using type = Pipeline<MmaShared<kernel>, Element, A, B, MmaLoader<kFast, kListed, A>, MmaLoader<kFast, kListed, B>, !kFast,
-                        kScaled, alone ? 2 : 0>;
-};
 
 // f(i) for the share of place `place`, of `places`, in `count` pieces of work.
 template <int places, int count, typename F>
@@ -103,7 +110,7 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSl
   steps.begin();
   sums.begin(steps.a(0), steps.b(0));
   // One step for each stage in turn, unrolled: all addresses in shared memory differ from each other by constants then.
-  constexpr int kUnrolled = kind == TileKind::general ? 1 : shape.stages;
+  constexpr int kUnrolled = kind == TileKind::general || alone ? 1 : shape.stages;
   int stage = 0, left = tile_k / shape.k;
 #pragma unroll 1
   while (left > 0) {
@@ -115,6 +122,7 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSl
       }
       const int next = (u + 1) % shape.stages, free = (u + shape.stages - 1) % shape.stages;
       steps.own_arrived();
+      steps.begin_issue(free);
       constexpr int kShiftPlaces = kPlaces - kIssuePlaces + (alone ? 1 : 0);  // the last one is before the barrier
       const auto shift = [&](int place) {
         if constexpr (Steps::kShiftParts > 0)
@@ -152,7 +160,8 @@ __device__ __forceinline__ void mma_main_loop(const GemmCall& call, const TileSl
   ptx::cp_async_wait<0>();
 }
 
-// `alone`: all tiles are taken for general ones, whose main loop has the registers of the kernel for itself then.
+// `alone`: rows along K of all tiles are taken for ones that may start anywhere. Their main loops have the registers of the
+// kernel for themselves then.
 template <int kernel, typename Element, Order a_order, Order b_order, bool alone = false>
 __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.blocks)
     gemm_mma(const __grid_constant__ GemmCall call) {
@@ -167,34 +176,37 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
   // The tile after it is claimed under those copies; a general tile has its first copies and that claim in the main loop.
   int at = 0;
   const auto find = [&](unsigned long long claimed) {
-    find_tile<kernel, a_order, b_order>(call, claimed, shared.slots[next_slot(at)]);
+    find_tile<kernel, alone, a_order, b_order>(call, claimed, shared.slots[next_slot(at)]);
   };
   const auto claim = [&] { find(claim_tile<kernel>(call)); };
   const auto begin = [&](const TileSlot& slot) {
-    if (alone || slot.kind == TileKind::general) return;
+    if (slot.kind == TileKind::general) return;
+    // Rows that may start anywhere have no loader for their first steps but the general one.
+    constexpr TileKind kFill = alone ? TileKind::general : TileKind::fast;
     const unsigned long long claimed = claim_tile<kernel>(call);
+    constexpr TileKind kListed = kMayList ? TileKind::listed : kFill;
     if (kMayList && slot.kind == TileKind::listed)
-      typename MmaSteps<TileKind::listed, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
+      typename MmaSteps<kListed, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
     else
-      typename MmaSteps<TileKind::fast, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
+      typename MmaSteps<kFill, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
     find(claimed);
   };
 
-  find_tile<kernel, a_order, b_order>(call, claim_tile<kernel>(call), shared.slots[at]);
+  find_tile<kernel, alone, a_order, b_order>(call, claim_tile<kernel>(call), shared.slots[at]);
   __syncthreads();
   if (shared.slots[at].kind == TileKind::none) return;
   begin(shared.slots[at]);
   for (;;) {
     const TileSlot& slot = shared.slots[at];
     Sums sums;
-    if (alone || slot.kind == TileKind::general)
+    if (slot.kind == TileKind::general)
       mma_main_loop<TileKind::general, alone>(call, slot, shared, sums, claim);
     else if (kMayList && slot.kind == TileKind::listed)
       mma_main_loop<kMayList ? TileKind::listed : TileKind::fast, alone>(call, slot, shared, sums, claim);
     else
       mma_main_loop<TileKind::fast, alone>(call, slot, shared, sums, claim);
     __syncthreads();  // the stages are free, and the next tile is known
-    const bool direct = goes_direct<Element, Sums::kN>(call, slot.tile);
+    const bool direct = goes_direct<Element, Sums::kN, alone>(call, slot.tile);
     if (!direct) {
       sums.template stage<kStagingPitch>(shared.staging);
       __syncthreads();
@@ -207,7 +219,7 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
     at = next_slot(at);
     const bool more = shared.slots[at].kind != TileKind::none;
     if (more) begin(shared.slots[at]);
-    if (direct) DirectRows<Element, Sums>(call, slot.tile, sums).run();
+    if (direct) DirectRows<Element, Sums, alone>(call, slot.tile, sums).run();
     if (!more) return;
   }
 }

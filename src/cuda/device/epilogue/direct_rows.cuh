@@ -36,9 +36,14 @@ __device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4], int th
   }
 }
 
+// Whether all rows have values, and no weights.
+__device__ __forceinline__ bool rounds_all(const GemmCall& call) {
+  return call.epilogue.row_weight == nullptr && call.row_valid == nullptr;
+}
+
 // Whether this tile may go the short way. The same for all threads. The columns that are left must be whole stores of a thread;
-// a whole tile is, whatever follows it.
-template <typename Element, int warp_columns>
+// a whole tile is, whatever follows it. `anywhere`: rows of D may start anywhere if nothing but a rounding is asked.
+template <typename Element, int warp_columns, bool anywhere = false>
 __device__ __forceinline__ bool goes_direct(const GemmCall& call, const Tile& tile) {
   const Epilogue& e = call.epilogue;
   if (e.kind == EpilogueKind::ordered) return false;
@@ -52,13 +57,14 @@ __device__ __forceinline__ bool goes_direct(const GemmCall& call, const Tile& ti
   if (!e.only_rounds(kTypeOf<Element>)) return false;
   const bool narrow = e.d_type == kTypeOf<Element>;
   if (!narrow && e.d_type != Type::float32) return false;
+  if (anywhere && narrow && whole(8) && e.dots == nullptr && e.d_rows == nullptr && rounds_all(call)) return true;
   const std::uint64_t bits =
       reinterpret_cast<std::uint64_t>(tile.desc.d) | static_cast<std::uint64_t>(tile.desc.ldd) * (narrow ? 2 : 4);
   return narrow ? (bits & 15) == 0 && whole(8) : (bits & 7) == 0 && whole(2);
 }
 
-// The warp's part of the tile; `Sums` is a WarpTile.
-template <typename Element, typename Sums>
+// The warp's part of the tile; `Sums` is a WarpTile. `anywhere`: see goes_direct.
+template <typename Element, typename Sums, bool anywhere = false>
 class DirectRows {
  public:
   __device__ __forceinline__ DirectRows(const GemmCall& call, const Tile& tile, const Sums& sums)
@@ -70,12 +76,16 @@ class DirectRows {
       if (e.dots != nullptr) store_dots();
     }
     if (e.kind != EpilogueKind::store) return;
+    if constexpr (anywhere) {
+      if (e.d_type == kTypeOf<Element> && e.dots == nullptr && e.d_rows == nullptr && rounds_all(view_.call))
+        return store_anywhere();
+    }
     // Looked up for all rows before the first store, so that their latencies overlap.
     std::int32_t to[kRows];
     unsigned valid = 0;
 #pragma unroll
     for (int u = 0; u < kRows; ++u) find_row(u, &to[u], &valid);
-    if (e.d_type == kTypeOf<Element> && e.row_weight == nullptr && view_.call.row_valid == nullptr) return store_rounded(to);
+    if (e.d_type == kTypeOf<Element> && rounds_all(view_.call)) return store_rounded(to);
 #pragma unroll
     for (int u = 0; u < kRows; ++u) {
       if (e.d_type == Type::float32)
@@ -154,6 +164,45 @@ class DirectRows {
         transpose_quad(words, thread_);
         if (to[u] >= 0 && 8 * j < left)
           *reinterpret_cast<uint4*>(base + to[u] * ldd + 8 * j) = make_uint4(words[0], words[1], words[2], words[3]);
+      }
+    }
+  }
+
+  // store_rounded() to rows in order that may start anywhere: 4 bytes a lane, whole words of memory. In a row that starts
+  // between two words a lane's word is its second element and the first one of the next lane, behind the quad's last lane that
+  // of the next piece; the first and the last element of the warp's columns go alone. The rows of a lane are eight apart, so
+  // they all start between words or none does.
+  __device__ __forceinline__ void store_anywhere() const {
+    const GroupDesc& d = view_.tile.desc;
+    const int lane = thread_ % 4, first = Sums::row(0, thread_), column = Sums::column(thread_);
+    char* const start =
+        static_cast<char*>(d.d) + ((std::int64_t{view_.tile.m0} + first) * d.ldd + view_.tile.n0 + column + lane * 2) * 2;
+    const std::int64_t step = 16 * d.ldd;
+    const bool between = (reinterpret_cast<std::uint64_t>(start) & 2) != 0;
+    const std::uint32_t chosen = between ? 0x5432 : 0x3210;  // bytes of this lane's and the next one's word
+    const int rows = view_.tile.m_left - first, columns = min(view_.tile.n_left - column, Sums::kN);
+    const int words = between && lane == 3 ? columns - 8 : columns, end = between && lane == 3 ? columns - 8 : -1;
+    char* const to = start + (between ? 2 : 0);
+#pragma unroll
+    for (int u = 0; u < Sums::kFragmentsM * 2; ++u) {
+      std::uint32_t own[Sums::kFragmentsN];
+#pragma unroll
+      for (int j = 0; j < Sums::kFragmentsN; ++j) {
+        const float2 v = sums_.pair(u, j);
+        own[j] = pack(v.x, v.y, Element{});
+      }
+      const bool exists = 8 * u < rows;
+      const int last = exists ? words : 0;
+      char* const row = to + u * step;
+      if (between && lane == 0 && exists && columns > 0)
+        *reinterpret_cast<unsigned short*>(row - 2) = static_cast<unsigned short>(own[0]);
+#pragma unroll
+      for (int j = 0; j < Sums::kFragmentsN; ++j) {
+        const std::uint32_t given = lane == 0 ? own[min(j + 1, Sums::kFragmentsN - 1)] : own[j];
+        const std::uint32_t other = __shfl_sync(0xffffffffu, given, (lane + 1) % 4, 4);
+        const std::uint32_t word = __byte_perm(own[j], other, chosen);
+        if (8 * j < last) *reinterpret_cast<std::uint32_t*>(row + 16 * j) = word;
+        if (8 * j == end && exists) *reinterpret_cast<unsigned short*>(row + 16 * j) = static_cast<unsigned short>(word);
       }
     }
   }

@@ -8,9 +8,10 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "cuda/device/load/scale_rows.cuh"
-#include "cuda/device/load/shifted_loader.cuh"
+#include "cuda/device/load/shifted_ordered_loader.cuh"
 #include "cuda/device/shared_storage.cuh"
 
 namespace ggm::cuda {
@@ -78,6 +79,15 @@ class Pipeline {
       for (int part = 0; part < kShiftParts; ++part) shift_part(0, 1, part);
     }
     publish();
+  }
+
+  // Before the first part of an issue into slot `stage`.
+  __device__ __forceinline__ void begin_issue(int stage) const {
+    if constexpr (kEnds)
+      if (a_.ends()) {
+        a_.copy_ends(a(stage));
+        b_.copy_ends(b(stage));
+      }
   }
 
   // Puts the next step under way, into slot `stage`. Parts come in ascending order. `round`: how many steps have been issued
@@ -158,6 +168,7 @@ class Pipeline {
     }
   }
 
+  static constexpr bool kEnds = std::is_same_v<LoaderA, ShiftedOrderedLoader<A>>;  // both operands then
   using Stage = typename Shared::Stage;
   static constexpr std::uint32_t kStageBytes = sizeof(Stage), kB = offsetof(Stage, b);
 
