@@ -118,6 +118,12 @@ void gemms() {
         gemm({type, GGM_LAYOUT_CONTIGUOUS, form, index_type, GGM_ORDER_NK, 4, 50, 33, 40, index_type == GGM_INDEX_INT64});
         gemm({type, GGM_LAYOUT_VARIABLE_K, form, index_type, 0, 4, 50, 33, 40, index_type == GGM_INDEX_INT64});
       }
+  // More groups than one pass over them takes.
+  for (std::int32_t form :
+       {GGM_GROUPS_SIZES, GGM_GROUPS_OFFSETS, GGM_GROUPS_ENDS, GGM_GROUPS_STARTS_SIZES, GGM_GROUPS_ROW_GROUP}) {
+    gemm({GGM_TYPE_FLOAT32, GGM_LAYOUT_CONTIGUOUS, form, GGM_INDEX_INT32, GGM_ORDER_NK, 1100, 2300, 8, 8, false});
+    gemm({GGM_TYPE_FLOAT32, GGM_LAYOUT_VARIABLE_K, form, GGM_INDEX_INT32, 0, 1100, 2300, 8, 8, false});
+  }
 }
 
 void gemm_array(std::int32_t type, std::int32_t a_order, std::int32_t b_order, std::int64_t max_m, bool lists) {

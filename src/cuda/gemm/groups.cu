@@ -1,9 +1,11 @@
 // One block builds the whole table, kScanThreads groups at a time: rows of each group, its descriptor, and the running number
-// of tiles.
+// of tiles. Up to kFewGroups of them that are not general take few_groups.cu instead.
 #include "cuda/gemm/groups.h"
 
+#include "base/status.h"
 #include "cuda/device/ptx/dependent.cuh"
-#include "cuda/device/schedule/tile_pairs.h"
+#include "cuda/gemm/few_groups.h"
+#include "cuda/gemm/group_rows.cuh"
 #include "cuda/runtime/block_scan.cuh"
 #include "cuda/runtime/faults.cuh"
 #include "cuda/runtime/launch.cuh"
@@ -17,9 +19,7 @@ struct Tiles {
 };
 
 __device__ std::int64_t count_tiles(const TileGrid& grid, const GroupDesc& desc) {
-  if (grid.max_right == 0) return ceil_div(desc.m, grid.tile_m) * ceil_div(desc.n, grid.tile_n);
-  if (desc.m == 0 || desc.n == 0) return 0;
-  return TilePairs(grid.turned ? desc.n : desc.m, grid.turned ? desc.m : desc.n, grid.left_tile, grid.max_right).count();
+  return cuda::count_tiles(grid, desc.m, desc.n);
 }
 
 struct BuildParams {
@@ -31,10 +31,6 @@ struct ArrayParams {
   ArrayBuild build;
   Tiles tiles;
 };
-
-__device__ std::int64_t read_index(const void* values, IndexType type, std::int64_t i) {
-  return type == IndexType::int64 ? static_cast<const std::int64_t*>(values)[i] : static_cast<const std::int32_t*>(values)[i];
-}
 
 struct RowFaults {
   std::uint32_t sizes = 0;    // GGM_FAULT_SIZE_CLAMPED
@@ -102,28 +98,6 @@ __device__ ClampedRange rows_of_group(const GroupBuild& build, std::int64_t grou
 __device__ const char* operand_at(const GroupOperand& operand, std::int64_t group, std::int64_t first_row) {
   if (operand.base == nullptr) return nullptr;
   return static_cast<const char*>(operand.base) + first_row * operand.row_bytes + group * operand.group_bytes;
-}
-
-// Whether the thread's own range has a row with row_valid[r] >= 0; every thread of the warp calls it. With the arrays of
-// ggm_route the first row says so. Ranges that start with an invalid row are searched by the whole warp, one after the other.
-__device__ bool any_valid(const std::int32_t* row_valid, const ClampedRange& range) {
-  constexpr unsigned kWarp = 0xffffffffu;
-  constexpr int kLanes = 32, kRowsALane = 8;  // loads in flight before each vote
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  bool found = range.size > 0 && row_valid[range.start] >= 0;
-  for (unsigned open = __ballot_sync(kWarp, !found && range.size > 1); open != 0; open &= open - 1) {
-    const int owner = __ffs(static_cast<int>(open)) - 1;
-    const std::int64_t begin = __shfl_sync(kWarp, range.start, owner), end = begin + __shfl_sync(kWarp, range.size, owner);
-    bool any = false;
-    for (std::int64_t row = begin + lane; row - lane < end && !any; row += kLanes * kRowsALane) {
-      bool mine = false;
-#pragma unroll
-      for (int i = 0; i < kRowsALane; ++i) mine |= row + i * kLanes < end && row_valid[row + i * kLanes] >= 0;
-      any = __any_sync(kWarp, mine);
-    }
-    if (lane == owner) found = any;
-  }
-  return found;
 }
 
 __device__ GroupDesc describe(const GroupBuild& build, std::int64_t group, const ClampedRange& range) {
@@ -317,7 +291,49 @@ TablePointers table_pointers(const GroupTable& table, void* workspace) {
           table.tile_counter.at<unsigned long long>(workspace)};
 }
 
+namespace {
+
+// A word of the first address and what a row and a group add.
+void set_operand(DescriptorWords* words, std::size_t offset, const GroupOperand& operand) {
+  if (operand.base == nullptr) return;
+  words->base[offset / 8] = reinterpret_cast<std::uint64_t>(operand.base);
+  words->by_row[offset / 8] = static_cast<std::uint64_t>(operand.row_bytes);
+  words->by_group[offset / 8] = static_cast<std::uint64_t>(operand.group_bytes);
+}
+
+std::uint64_t two_halves(std::int64_t low, std::int64_t high) {
+  return static_cast<std::uint64_t>(high) << 32 | static_cast<std::uint64_t>(low);
+}
+
+}  // namespace
+
+TableRecipe recipe_of(const GroupBuild& build, const TileGrid& grid, const TablePointers& table) {
+  TableRecipe recipe;
+  recipe.table = table;
+  recipe.group_count = static_cast<std::int32_t>(build.group_count);
+  if (build.rows_are_k)
+    recipe.rule.whole = count_tiles(grid, build.m, build.n);
+  else
+    recipe.rule = rule_of_rows(grid, build.n);
+  DescriptorWords& words = recipe.words;
+  set_operand(&words, offsetof(GroupDesc, a), build.a);
+  set_operand(&words, offsetof(GroupDesc, b), build.b);
+  set_operand(&words, offsetof(GroupDesc, c), build.c);
+  set_operand(&words, offsetof(GroupDesc, d), build.d);
+  words.base[offsetof(GroupDesc, lda) / 8] = static_cast<std::uint64_t>(build.a.ld);
+  words.base[offsetof(GroupDesc, ldb) / 8] = static_cast<std::uint64_t>(build.b.ld);
+  words.base[offsetof(GroupDesc, ldc) / 8] = static_cast<std::uint64_t>(build.c.ld);
+  words.base[offsetof(GroupDesc, ldd) / 8] = static_cast<std::uint64_t>(build.d.ld);
+  words.base[kWordOfM] = two_halves(build.rows_are_k ? build.m : 0, build.n);
+  words.base[kWordOfK] = two_halves(build.rows_are_k ? 0 : build.k, 0);
+  words.by_row[kWordOfK] = two_halves(0, 1);  // first_row
+  words.by_group[offsetof(GroupDesc, group) / 8] = 1;
+  words.size_word = build.rows_are_k ? kWordOfK : kWordOfM;
+  return recipe;
+}
+
 ggm_status_t build_groups(const GroupBuild& build, const TileGrid& grid, const TablePointers& table, const Launch& launch) {
+  if (build.group_count <= kFewGroups) return build_few_groups(build, recipe_of(build, grid, table), launch);
   return launch_kernel("build_groups", build_table, 1, kScanThreads, 0, launch, BuildParams{build, {table, grid}});
 }
 
@@ -327,6 +343,7 @@ ggm_status_t build_array_groups(const ArrayBuild& build, const TileGrid& grid, c
 }
 
 ggm_status_t load_group_kernels() {
+  GGM_TRY(load_few_group_kernels());
   GGM_TRY(load_kernel("build_groups", build_table));
   return load_kernel("build_array_groups", build_array_table);
 }

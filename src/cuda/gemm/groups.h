@@ -1,24 +1,16 @@
 // Group descriptors and tile offsets of one product, built on the device from sizes that only the device knows.
-// Called by the steps of the grouped products and of the MoE operations before launch_gemm; one small launch each.
+// Called by run_product before the launch of the kernel: one small launch, unless the routing made the table by the way.
 #pragma once
 
 #include <cstdint>
 
 #include "base/types.h"
 #include "cuda/runtime/launch.h"
-#include "plan/group.h"
-#include "plan/kernel_table.h"
+#include "cuda/table/group_table.h"
 #include "plan/plan.h"
-#include "plan/wgmma_table.h"
 
 namespace ggm::cuda {
 
-// Where the built table lies: GroupTable as pointers.
-struct TablePointers {
-  GroupDesc* groups = nullptr;
-  std::int64_t* tile_offsets = nullptr;
-  unsigned long long* tile_counter = nullptr;
-};
 TablePointers table_pointers(const GroupTable& table, void* workspace);
 
 // How the rows of group g are found.
@@ -54,15 +46,8 @@ struct GroupBuild {
   const std::int32_t* skip_without = nullptr;
 };
 
-// How the products count their work: in tiles of a portable kernel, or in pairs of tiles of a wgmma kernel (tile_pairs.h).
-struct TileGrid {
-  TileGrid(const GemmKernel& kernel) : tile_m(kernel.tile_m), tile_n(kernel.tile_n) {}
-  TileGrid(const WgmmaKernel& kernel) : left_tile(kernel.left_tile()), max_right(kernel.max_right), turned(kernel.turned) {}
-
-  int tile_m = 0, tile_n = 0;
-  int left_tile = 0, max_right = 0;  // 0: a portable kernel
-  bool turned = false;
-};
+// What a writer of the table needs of the groups, but for their rows and what skip_without says.
+TableRecipe recipe_of(const GroupBuild& build, const TileGrid& grid, const TablePointers& table);
 
 // Fills the table for a kernel and zeroes its tile counter.
 ggm_status_t build_groups(const GroupBuild& build, const TileGrid& grid, const TablePointers& table, const Launch& launch);

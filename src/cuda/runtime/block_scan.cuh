@@ -1,9 +1,13 @@
-// Inclusive scan over the threads of one block, for the single-block kernels that walk offsets and groups in chunks.
+// For kernels of one block: an inclusive scan over all threads, for those that walk offsets and groups in chunks, and a barrier
+// of some warps, for those that scan once.
 #pragma once
 
 #include <cstdint>
 
 namespace ggm::cuda {
+
+// A barrier of the first `warps` warps of the block; the others go on.
+__device__ __forceinline__ void sync_first(int warps) { asm volatile("bar.sync 1, %0;" ::"r"(warps * 32) : "memory"); }
 
 inline constexpr int kScanThreads = 1024;
 
