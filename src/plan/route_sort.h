@@ -63,6 +63,45 @@ constexpr bool sort_in_one_block(std::int64_t assignments, std::int64_t experts)
   return assignments <= kSortTile && digit_plan(experts).passes == 1;
 }
 
+// That block. Its warps of items rank them as those of a tile do; the other threads help with what each expert and each row
+// needs. The places of its arrays are bytes of shared memory, behind the counts of the warps; rows and
+// assignments fit 16 bits there.
+struct OneBlock {
+  int rounds = 0;        // items of a thread
+  int item_warps = 0;    // that take items; a multiple of kCountsAtOnce
+  int expert_warps = 0;  // whose threads have two experts each
+  int threads = 0;
+  Digit digit{};
+  int weight_of_row = 0;      // float [assignments], with weights
+  int first = 0;              // uint16 [bins + 2]: rows of lower experts
+  int assignment_of_row = 0;  // uint16 [assignments]
+  int row_of_assignment = 0;  // uint16 [assignments], with turns
+  int shared_bytes = 0;
+};
+inline constexpr int kCountsAtOnce = 4;        // of warps, that a thread adds up
+inline constexpr int kFewItems = 512;          // one a thread; more come by kSortItems, in fewer warps that each do more
+inline constexpr int kLeastSortThreads = 512;  // of the block: what follows the sort has a thread for each row and word
+// Turns cost top_k reads of shared memory a row; from here on they are left to a kernel of many blocks.
+inline constexpr std::int64_t kMostTurnSlots = 64;
+
+constexpr OneBlock one_block(std::int64_t assignments, std::int64_t experts, bool weights, bool turns) {
+  OneBlock block;
+  block.rounds = assignments <= kFewItems ? 1 : kSortItems;
+  block.item_warps = static_cast<int>(ceil_div(assignments, 32 * block.rounds * kCountsAtOnce)) * kCountsAtOnce;
+  block.digit = digit_plan(experts).digit[0];
+  block.expert_warps = static_cast<int>(ceil_div(block.digit.bins(), 64));
+  const int warps = block.item_warps > block.expert_warps ? block.item_warps : block.expert_warps;
+  block.threads = 32 * warps > kLeastSortThreads ? 32 * warps : kLeastSortThreads;
+  const int items = static_cast<int>(assignments);
+  block.weight_of_row = 4 * block.item_warps * count_entries(block.digit);
+  block.first = block.weight_of_row + (weights ? 4 * items : 0);
+  block.assignment_of_row = block.first + 2 * (block.digit.bins() + 2);
+  block.row_of_assignment = block.assignment_of_row + 2 * items;
+  block.shared_bytes = block.row_of_assignment + (turns ? 2 * items : 0);
+  return block;
+}
+inline constexpr int kMostOneBlockBytes = one_block(kSortTile, kDigitBins, true, true).shared_bytes;
+
 struct SortGrid {
   int blocks;
   std::int64_t chunk;  // items of a block
@@ -81,11 +120,8 @@ constexpr GGM_HD std::int64_t chunk_begin(std::int64_t chunk, std::int64_t items
 }
 
 // A tile has `rounds` items a thread: each warp has a run of rounds * 32 of them and takes 32 at a time, so that warps, then
-// rounds, then lanes are in ascending order. A small problem has fewer rounds, not fewer warps.
+// rounds, then lanes are in ascending order.
 constexpr GGM_HD int tile_item(int thread, int round, int rounds) { return (thread / 32 * rounds + round) * 32 + thread % 32; }
-inline constexpr int kShortRounds = 2;
-static_assert(kShortRounds <= kSortItems, "a short tile is a tile");
-constexpr bool short_tile(std::int64_t assignments) { return assignments <= kShortRounds * kSortThreads; }
 
 // Scratch in elements. Depends on the device, not on sm_limit, and grows with the assignments.
 struct SortScratch {

@@ -2,11 +2,31 @@
 
 #if defined(GGM_TEST_CUDA)
 #include <cuda_runtime_api.h>
+
+#include <vector>
 #endif
 
 namespace ggm_test {
 
 #if defined(GGM_TEST_CUDA)
+
+namespace {
+
+int count_kernels(cudaGraph_t graph) {
+  std::size_t count = 0;
+  if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return -1;
+  std::vector<cudaGraphNode_t> nodes(count);
+  if (count > 0 && cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return -1;
+  int kernels = 0;
+  for (cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type{};
+    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return -1;
+    kernels += type == cudaGraphNodeTypeKernel;
+  }
+  return kernels;
+}
+
+}  // namespace
 
 CaptureGraph::CaptureGraph() { REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess); }
 
@@ -34,6 +54,7 @@ void CaptureGraph::after_call() {
     ++failures;
     return;
   }
+  kernels = count_kernels(graph);
   (void)cudaGraphDestroy(graph);
   executable_ = executable;
   failures += !replay();

@@ -19,6 +19,7 @@ class CaptureGraph : public CallObserver {
 
   bool keep_graph = false;
   int failures = 0;
+  int kernels = 0;  // of the last call
 
  private:
   void drop();

@@ -43,6 +43,7 @@ class MoeRun {
   virtual void check() const = 0;
   virtual std::vector<std::uint64_t> output_bits() const = 0;
   const ggm_moe_problem_t& problem() const { return problem_; }
+  Scene& scene() { return scene_; }
 
  protected:
   const void* routing_array(std::size_t i) const { return arrays_[i] ? arrays_[i]->data() : nullptr; }

@@ -113,7 +113,7 @@ TEST_CASE("route sort: the digits together hold every expert, one digit up to 1,
 }
 
 TEST_CASE("route sort: a tile's items are each taken once, warps, rounds and lanes ascending", "[host]") {
-  for (const int rounds : {kShortRounds, kSortItems}) {
+  for (const int rounds : {1, kSortItems}) {
     INFO("rounds " << rounds);
     int expected = 0;
     for (int warp = 0; warp < kSortWarps; ++warp)
@@ -122,8 +122,6 @@ TEST_CASE("route sort: a tile's items are each taken once, warps, rounds and lan
           if (tile_item(warp * 32 + lane, round, rounds) != expected++) FAIL("item " << expected - 1 << " is out of order");
     CHECK(expected == rounds * kSortThreads);
   }
-  CHECK(short_tile(kShortRounds * kSortThreads));
-  CHECK_FALSE(short_tile(kShortRounds * kSortThreads + 1));
   CHECK(kSortItems * kSortThreads == kSortTile);
 }
 
@@ -135,6 +133,37 @@ TEST_CASE("route sort: the shared memory of the widest digit fits every GPU", "[
     CHECK(sort_shared_bytes(digit) <= kMostSortSharedBytes);
   }
   CHECK(kMostSortSharedBytes + kOtherArrays <= kLeastOfAllGpus);
+}
+
+TEST_CASE("route sort: one block takes every item and every expert, its arrays lie apart and fit every GPU", "[host]") {
+  constexpr int kLeastOfAllGpus = 99 * 1024, kOtherArrays = 512;
+  for (std::int64_t assignments = 0; assignments <= kSortTile; assignments += assignments < 600 ? 1 : 61)
+    for (const std::int64_t experts : kExperts) {
+      if (!sort_in_one_block(assignments, experts)) continue;
+      for (const bool weights : {false, true})
+        for (const bool turns : {false, true}) {
+          INFO("assignments " << assignments << ", experts " << experts << ", weights " << weights << ", turns " << turns);
+          const OneBlock block = one_block(assignments, experts, weights, turns);
+          REQUIRE(std::int64_t{block.item_warps} * 32 * block.rounds >= assignments);
+          REQUIRE(block.item_warps % kCountsAtOnce == 0);
+          REQUIRE(block.digit.bins() >= experts);
+          REQUIRE(block.expert_warps * 64 >= block.digit.bins());
+          REQUIRE(block.threads >= 32 * block.item_warps);
+          REQUIRE(block.threads >= 32 * block.expert_warps);
+          REQUIRE(block.threads <= kSortThreads);
+          // Counts of the warps, weights, starts, assignments, rows: one behind the other, those of 4 bytes aligned.
+          const int items = static_cast<int>(assignments);
+          REQUIRE(block.weight_of_row >= 4 * block.item_warps * count_entries(block.digit));
+          REQUIRE(block.weight_of_row % 4 == 0);
+          REQUIRE(block.first >= block.weight_of_row + (weights ? 4 * items : 0));
+          REQUIRE(block.first % 4 == 0);
+          REQUIRE(block.assignment_of_row >= block.first + 2 * (block.digit.bins() + 1));
+          REQUIRE(block.row_of_assignment >= block.assignment_of_row + 2 * items);
+          REQUIRE(block.shared_bytes >= block.row_of_assignment + (turns ? 2 * items : 0));
+          REQUIRE(block.shared_bytes <= kMostOneBlockBytes);
+        }
+    }
+  CHECK(kMostOneBlockBytes + kOtherArrays <= kLeastOfAllGpus);
 }
 
 TEST_CASE("route sort: the chunks cover all items, no more blocks than allowed", "[host]") {

@@ -40,8 +40,11 @@ struct MmaSteps {
   using A = MmaCopies<shape.m, shape.k, shape.threads(), a_order>;
   using B = MmaCopies<shape.n, shape.k, shape.threads(), b_order>;
   template <typename Copies>
-  using Loader = typename std::conditional_t<alone && kFast, std::type_identity<ShiftedOrderedLoader<Copies>>,
-                                             MmaLoaderOf<kFast, kListed, Copies>>::type;
+  struct Shifted {
+    using type = ShiftedOrderedLoader<Copies>;
+  };
+  template <typename Copies>
+  using Loader = typename std::conditional_t<alone && kFast, Shifted<Copies>, MmaLoaderOf<kFast, kListed, Copies>>::type;
   using type = Pipeline<MmaShared<kernel>, Element, A, B, Loader<A>, Loader<B>, !kFast, kScaled, alone ? 2 : 0>;
 };
 

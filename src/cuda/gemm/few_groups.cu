@@ -2,6 +2,7 @@
 // bits wherever rows are meant, and no division (tile_rule.h). NOTE: latency and nothing else, as the routing in one block.
 #include "cuda/gemm/few_groups.h"
 
+#include "cuda/device/ptx/dependent.cuh"
 #include "cuda/gemm/group_rows.cuh"
 #include "cuda/runtime/block_scan.cuh"
 #include "cuda/runtime/faults.cuh"
@@ -175,6 +176,7 @@ __device__ __forceinline__ void find_groups(const FewParams& p, FewShared& share
 }
 
 __global__ void __launch_bounds__(kFewGroups, 1) build_few(const __grid_constant__ FewParams p) {
+  ptx::begin_dependent();
   __shared__ FewShared shared;
   if (static_cast<int>(threadIdx.x) / 32 < p.group_warps) find_groups(p, shared);
   const WordWriter writer(p.recipe);

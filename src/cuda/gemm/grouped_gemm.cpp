@@ -112,10 +112,14 @@ ggm_status_t run_grouped_gemm(const GemmProblem& problem, const GemmPlan& plan, 
   const TablePointers table = table_pointers(plan.table, workspace);
   const RowPointers rows = row_pointers(plan.rows, workspace);
   const bool by_row = problem.group_form == GroupForm::row_group;
-  if (by_row) {
+  const auto route = [&](const TableRecipe* recipe, bool* table_made) {
     const RouteInputs inputs{tensors.row_group, nullptr, nullptr, tensors.faults};
-    GGM_TRY(route_rows(routing_of_rows(problem), plan.scratch, workspace, inputs, rows, launch));
-  }
+    RowPointers sorted = rows;
+    sorted.row_token = nullptr;  // nobody reads it
+    return route_and_prepare(routing_of_rows(problem), plan.scratch, workspace, inputs, RowWeights{}, recipe, sorted,
+                             table_made, launch);
+  };
+  bool table_made = false;
   const GroupBuild build = group_build(problem, tensors, rows);
   if (problem.groups > 0 && problem.m > 0 && problem.n > 0) {
     GemmCall call = gemm_call(problem);
@@ -126,8 +130,12 @@ ggm_status_t run_grouped_gemm(const GemmProblem& problem, const GemmPlan& plan, 
     } else {
       call.epilogue.d_rows = call.a_rows;
     }
-    GGM_TRY(run_product(plan.kernels, build, call, table, launch));
+    const Product product(plan.kernels, build, call, table);
+    const TableRecipe recipe = product.recipe();
+    if (by_row) GGM_TRY(route(product.has_recipe() ? &recipe : nullptr, &table_made));
+    GGM_TRY(run_product(product, table_made, launch));
   } else {
+    if (by_row) GGM_TRY(route(nullptr, &table_made));
     GGM_TRY(build_groups(build, kGemmKernels[plan.kernels.portable], table, launch));  // sizes are checked all the same
   }
   return zero_unused(problem, plan, table, rows, tensors.d, workspace, launch);

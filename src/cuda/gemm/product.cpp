@@ -2,7 +2,6 @@
 
 #include "base/status.h"
 #include "cuda/gemm/gemm.h"
-#include "cuda/gemm/wgmma.h"
 
 namespace ggm::cuda {
 namespace {
@@ -55,16 +54,25 @@ void use_table(const TablePointers& table, std::int64_t groups, GemmCall* call) 
 
 }  // namespace
 
-ggm_status_t run_product(const ProductKernels& kernels, const GroupBuild& build, GemmCall call, const TablePointers& table,
-                         const Launch& launch) {
+Product::Product(const ProductKernels& plan, const GroupBuild& groups, const GemmCall& kernel_call,
+                 const TablePointers& pointers)
+    : kernels(plan), build(groups), call(kernel_call), table(pointers), a(map_a(groups, call)), b(map_b(groups, call)) {
   use_table(table, build.group_count, &call);
-  const MapSource a = map_a(build, call), b = map_b(build, call);
-  if (kernels.wgmma < 0 || a.obstacle() != nullptr || b.obstacle() != nullptr) {
-    GGM_TRY(build_groups(build, kGemmKernels[kernels.portable], table, launch));
-    return launch_gemm(kernels.portable, call, unaligned(a) && unaligned(b), behind(launch));
-  }
-  GGM_TRY(build_groups(build, kWgmmaKernels[kernels.wgmma], table, launch));
-  return launch_wgmma(kernels.wgmma, call, a, b, map_d(build, call), behind(launch));
+  if (a.obstacle() != nullptr || b.obstacle() != nullptr) kernels.wgmma = -1;
+}
+
+TileGrid Product::grid() const {
+  if (kernels.wgmma < 0) return kGemmKernels[kernels.portable];
+  return kWgmmaKernels[kernels.wgmma];
+}
+
+ggm_status_t run_product(const Product& product, bool table_made, const Launch& launch) {
+  const ProductKernels& kernels = product.kernels;
+  const MapSource &a = product.a, &b = product.b;
+  const bool first = product.build.source != RowSource::row_offsets;  // else the library has just made those
+  if (!table_made) GGM_TRY(build_groups(product.build, product.grid(), product.table, first ? launch : behind(launch)));
+  if (kernels.wgmma < 0) return launch_gemm(kernels.portable, product.call, unaligned(a) && unaligned(b), behind(launch));
+  return launch_wgmma(kernels.wgmma, product.call, a, b, map_d(product.build, product.call), behind(launch));
 }
 
 ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call,

@@ -63,54 +63,82 @@ ggm_status_t sort_x(const Backward& b) {
   return sort_rows(b.problem, b.rows, b.x, b.problem.in_features, nullptr, keeps_unused(b), sorted_x(b), b.launch);
 }
 
-// dx and d_routing_weights. The weights are read the other way round: the inner index runs over their out_features.
-ggm_status_t run_dx(const Backward& b) {
+RowResult dx_result(const Backward& b) {
   const MoeProblem& problem = b.problem;
-  const bool wants_dx = problem.wants(GGM_GRADIENT_X), wants_dots = problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS);
-  const RowResult dx{.out = b.tensors.dx,
-                     .features = problem.in_features,
-                     .ld = problem.dx_ld,
-                     .type = problem.dx_type,
-                     .product_type = problem.backward_product_type,
-                     .grouped = problem.input_grouped,
-                     .add = problem.add_to_dx,
-                     .ordered = b.plan.ordered,
-                     .products = b.plan.products.at<void>(b.workspace),
-                     .sums = b.plan.sums.at<void>(b.workspace),
-                     .turns = b.plan.turns.at<std::uint16_t>(b.workspace),
-                     .turns_bytes = b.plan.turns.bytes};
-  if (problem.in_features > 0 && problem.routing.max_rows > 0) {
-    const TablePointers table = table_pointers(b.plan.dx_table, b.workspace);
-    GroupBuild build = row_groups(problem, b.rows);
-    build.n = problem.in_features;
-    build.k = problem.out_features;
-    RowOperand dy = b.dy;
-    if (b.plan.sorted_dy.bytes > 0) {
-      dy = {b.plan.sorted_dy.at<void>(b.workspace), problem.out_features, problem.dy_type, true};
-      GGM_TRY(sort_rows(problem, b.rows, b.dy, problem.out_features, nullptr, !sorted_dy_serves_twice(b), dy, b.launch));
-    }
-    build.a = dy.operand();
-    build.b = {b.tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
-    GemmCall call = row_call(problem, b.rows);
-    call.a_rows = dy.rows(b.rows);
-    call.b_order = problem.weight_order == Order::inner_contiguous ? Order::inner_strided : Order::inner_contiguous;
-    if (wants_dots) {
-      if (b.plan.dots_of_sorted_x) GGM_TRY(sort_x(b));
-      const RowOperand x = b.plan.dots_of_sorted_x ? sorted_x(b) : b.x;
-      call.epilogue.dots = b.plan.dots.at<void>(b.workspace);
-      call.epilogue.dot_blocks = ceil_div(problem.in_features, kDotColumns);
-      call.epilogue.dot_x = x.base;
-      call.epilogue.dot_x_ld = x.ld;
-      call.epilogue.dot_rows = x.rows(b.rows);
-    }
-    if (wants_dx)
-      GGM_TRY(begin_result(dx, problem, b.rows, &build, &call.epilogue, b.launch));
-    else
-      call.epilogue.kind = EpilogueKind::none;
-    GGM_TRY(run_product(b.plan.dx_kernels, build, call, table, b.launch));
-    if (wants_dx) GGM_TRY(end_result(dx, problem, b.rows, b.tensors.num_tokens, b.launch));
+  return {.out = b.tensors.dx,
+          .features = problem.in_features,
+          .ld = problem.dx_ld,
+          .type = problem.dx_type,
+          .product_type = problem.backward_product_type,
+          .grouped = problem.input_grouped,
+          .add = problem.add_to_dx,
+          .ordered = b.plan.ordered,
+          .products = b.plan.products.at<void>(b.workspace),
+          .sums = b.plan.sums.at<void>(b.workspace),
+          .turns = b.plan.turns.at<std::uint16_t>(b.workspace),
+          .turns_bytes = b.plan.turns.bytes};
+}
+
+// Whether there is a product dy @ W.
+bool has_dx_product(const Backward& b) {
+  return b.problem.wants(GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS) && b.problem.in_features > 0 &&
+         b.problem.routing.max_rows > 0;
+}
+
+// The rows of dy as that product reads them.
+RowOperand dx_operand(const Backward& b) {
+  if (b.plan.sorted_dy.bytes == 0) return b.dy;
+  return {b.plan.sorted_dy.at<void>(b.workspace), b.problem.out_features, b.problem.dy_type, true};
+}
+
+// The product for dx and d_routing_weights. The weights are read the other way round: the inner index runs over their
+// out_features. What must be zero before it is cleared here.
+ggm_status_t begin_dx(const Backward& b, GroupBuild* build, GemmCall* call) {
+  const MoeProblem& problem = b.problem;
+  *build = row_groups(problem, b.rows);
+  build->n = problem.in_features;
+  build->k = problem.out_features;
+  const RowOperand dy = dx_operand(b);
+  build->a = dy.operand();
+  build->b = {b.tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
+  *call = row_call(problem, b.rows);
+  call->a_rows = dy.rows(b.rows);
+  call->b_order = problem.weight_order == Order::inner_contiguous ? Order::inner_strided : Order::inner_contiguous;
+  if (problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS)) {
+    const RowOperand x = b.plan.dots_of_sorted_x ? sorted_x(b) : b.x;
+    call->epilogue.dots = b.plan.dots.at<void>(b.workspace);
+    call->epilogue.dot_blocks = ceil_div(problem.in_features, kDotColumns);
+    call->epilogue.dot_x = x.base;
+    call->epilogue.dot_x_ld = x.ld;
+    call->epilogue.dot_rows = x.rows(b.rows);
   }
-  return wants_dots ? finish_routing_weights(b) : GGM_STATUS_SUCCESS;
+  if (problem.wants(GGM_GRADIENT_X)) return begin_result(dx_result(b), problem, b.rows, build, &call->epilogue, b.launch);
+  call->epilogue.kind = EpilogueKind::none;
+  return GGM_STATUS_SUCCESS;
+}
+
+ggm_status_t run_dx(const Backward& b, const Product& product, bool table_made) {
+  const MoeProblem& problem = b.problem;
+  if (b.plan.sorted_dy.bytes > 0)
+    GGM_TRY(
+        sort_rows(problem, b.rows, b.dy, problem.out_features, nullptr, !sorted_dy_serves_twice(b), dx_operand(b), b.launch));
+  if (b.plan.dots_of_sorted_x) GGM_TRY(sort_x(b));
+  GGM_TRY(run_product(product, table_made, b.launch));
+  if (!problem.wants(GGM_GRADIENT_X)) return GGM_STATUS_SUCCESS;
+  return end_result(dx_result(b), problem, b.rows, b.tensors.num_tokens, b.launch);
+}
+
+// The routing arrays, and dx with the partial sums of d_routing_weights.
+ggm_status_t run_rows_and_dx(const Backward& b) {
+  bool table_made = false;
+  if (!has_dx_product(b))
+    return make_rows(b.problem, b.plan.scratch, b.tensors, b.workspace, b.rows, nullptr, &table_made, b.launch);
+  GroupBuild build;
+  GemmCall call;
+  GGM_TRY(begin_dx(b, &build, &call));
+  const Product product(b.plan.dx_kernels, build, call, table_pointers(b.plan.dx_table, b.workspace));
+  GGM_TRY(make_rows(b.problem, b.plan.scratch, b.tensors, b.workspace, b.rows, &product, &table_made, b.launch));
+  return run_dx(b, product, table_made);
 }
 
 // d_weight_e [N,K] = (w dy)^T x for NK weights, [K,N] = x^T (w dy) for KN: the inner index runs over the rows of the expert.
@@ -161,7 +189,7 @@ ggm_status_t run_d_weight(const Backward& b) {
     call.epilogue.beta = 1;
     call.epilogue.c_type = problem.d_weight_type;
   }
-  return run_product(b.plan.d_weight_kernels, build, call, table, b.launch);
+  return run_product(Product(b.plan.d_weight_kernels, build, call, table), false, b.launch);
 }
 
 ggm_status_t run_d_bias(const Backward& b) {
@@ -195,8 +223,8 @@ ggm_status_t run_moe_backward(const MoeProblem& problem, const MoeBackwardPlan& 
                    row_pointers(plan.rows, workspace),
                    {tensors.x, problem.x_ld, problem.x_type, problem.input_grouped},
                    {tensors.dy, problem.dy_ld, problem.dy_type, problem.output_grouped}};
-  GGM_TRY(make_rows(problem, plan.scratch, tensors, workspace, b.rows, launch));
-  if (problem.wants(GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS)) GGM_TRY(run_dx(b));
+  GGM_TRY(run_rows_and_dx(b));
+  if (problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS)) GGM_TRY(finish_routing_weights(b));
   if (problem.wants(GGM_GRADIENT_WEIGHT)) GGM_TRY(run_d_weight(b));
   if (problem.wants(GGM_GRADIENT_BIAS)) GGM_TRY(run_d_bias(b));
   return GGM_STATUS_SUCCESS;

@@ -1,4 +1,4 @@
-// y = combine of x W_e^T + bias: rows, groups, product, sum of each token's rows.
+// y = combine of x W_e^T + bias: rows and groups, product, sum of each token's rows.
 #include "cuda/gemm/product.h"
 #include "cuda/moe/moe.h"
 #include "cuda/moe/steps.h"
@@ -8,9 +8,9 @@ namespace ggm::cuda {
 ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& plan, const ggm_moe_forward_tensors_t& tensors,
                              void* workspace, const Launch& launch) {
   const RowPointers rows = row_pointers(plan.rows, workspace);
-  GGM_TRY(make_rows(problem, plan.scratch, tensors, workspace, rows, launch));
-  if (problem.out_features == 0 || problem.routing.max_rows == 0)
-    return GGM_STATUS_SUCCESS;  // without rows there are no tokens
+  bool table_made = false;
+  if (problem.out_features == 0 || problem.routing.max_rows == 0)  // without rows there are no tokens
+    return make_rows(problem, plan.scratch, tensors, workspace, rows, nullptr, &table_made, launch);
 
   const RowResult y{.out = tensors.y,
                     .features = problem.out_features,
@@ -42,7 +42,9 @@ ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& pl
     call.epilogue.bias_type = problem.bias_type;
   }
   GGM_TRY(begin_result(y, problem, rows, &build, &call.epilogue, launch));
-  GGM_TRY(run_product(plan.kernels, build, call, table, launch));
+  const Product product(plan.kernels, build, call, table);
+  GGM_TRY(make_rows(problem, plan.scratch, tensors, workspace, rows, &product, &table_made, launch));
+  GGM_TRY(run_product(product, table_made, launch));
   return end_result(y, problem, rows, tensors.num_tokens, launch);
 }
 

@@ -14,7 +14,7 @@ ggm_status_t check_and_prepare(const PermuteProblem& problem, const Tensors& ten
                         tensors.faults};
   GGM_TRY(check_rows(problem.routing, given, rows, launch));
   if (rows.row_weight == nullptr) return GGM_STATUS_SUCCESS;  // nothing here reads row_token
-  return prepare_rows(problem.routing, rows, tensors.routing_weights, problem.routing_weight_type, problem.routing_weights_ld,
+  return prepare_rows(problem.routing, rows, {tensors.routing_weights, problem.routing_weight_type, problem.routing_weights_ld},
                       launch);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/status.h"
 #include "cuda/device/gemm_call.h"
-#include "cuda/gemm/groups.h"
+#include "cuda/gemm/product.h"
 #include "cuda/routing/routing.h"
 
 namespace ggm::cuda {
@@ -39,20 +39,25 @@ struct RowResult {
   std::int64_t turns_bytes;
 };
 
-// The routing arrays: made from the ids, or a caller's arrays checked; then the arrays of each row.
+// The routing arrays: made from the ids, or a caller's arrays checked; and the arrays of each row. `first` is the product that
+// follows, or nullptr; *table_made says whether its table was made by the way.
 template <typename Tensors>
 ggm_status_t make_rows(const MoeProblem& problem, const RouteScratch& scratch, const Tensors& tensors, void* workspace,
-                       const RowPointers& rows, const Launch& launch) {
-  if (problem.routing.id_type != IndexType::none) {
-    const RouteInputs inputs{tensors.ids, tensors.expert_map, tensors.num_tokens, tensors.faults};
-    GGM_TRY(route_rows(problem.routing, scratch, workspace, inputs, rows, launch));
-  } else {
+                       const RowPointers& rows, const Product* first, bool* table_made, const Launch& launch) {
+  *table_made = false;
+  const RowWeights weights{tensors.routing_weights, problem.routing_weight_type, problem.routing_weights_ld};
+  if (problem.routing.id_type == IndexType::none) {
     const GivenRows given{tensors.group_offsets, tensors.row_assignment, tensors.assignment_row, tensors.num_tokens,
                           tensors.faults};
     GGM_TRY(check_rows(problem.routing, given, rows, launch));
+    return prepare_rows(problem.routing, rows, weights, launch);
   }
-  return prepare_rows(problem.routing, rows, tensors.routing_weights, problem.routing_weight_type, problem.routing_weights_ld,
-                      launch);
+  const RouteInputs inputs{tensors.ids, tensors.expert_map, tensors.num_tokens, tensors.faults};
+  TableRecipe recipe;
+  const bool has_recipe = first != nullptr && first->has_recipe();
+  if (has_recipe) recipe = first->recipe();
+  return route_and_prepare(problem.routing, scratch, workspace, inputs, weights, has_recipe ? &recipe : nullptr, rows,
+                           table_made, launch);
 }
 
 // A product whose rows are the sorted rows; the operands and the inner size are the caller's to fill.

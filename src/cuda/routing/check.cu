@@ -163,19 +163,19 @@ ggm_status_t check_rows(const RouteProblem& problem, const GivenRows& given, con
   return launch_kernel("check_maps", check_maps, grid_size(launch, problem.assignments, kThreads), kThreads, 0, launch, maps);
 }
 
-ggm_status_t prepare_rows(const RouteProblem& problem, const RowPointers& rows, const void* routing_weights, Type weight_type,
-                          std::int64_t weights_ld, const Launch& launch) {
+ggm_status_t prepare_rows(const RouteProblem& problem, const RowPointers& rows, const RowWeights& weights,
+                          const Launch& launch) {
   if (problem.max_rows == 0) return GGM_STATUS_SUCCESS;
   const PrepareParams params{.row_assignment = rows.row_assignment,
                              .assignment_row = rows.assignment_row,
-                             .weights = routing_weights,
+                             .weights = weights.data,
                              .row_token = rows.row_token,
                              .row_weight = rows.row_weight,
                              .row_turn = rows.row_turn,
                              .max_rows = problem.max_rows,
-                             .weights_ld = weights_ld,
+                             .weights_ld = weights.ld,
                              .top_k = static_cast<std::uint32_t>(problem.top_k),
-                             .weight_type = weight_type};
+                             .weight_type = weights.type};
   return launch_kernel("prepare", prepare, grid_size(launch, problem.max_rows, kThreads), kThreads, 0, launch, params);
 }
 
@@ -187,6 +187,7 @@ ggm_status_t load_check_kernels() {
 
 ggm_status_t load_routing_kernels() {
   GGM_TRY(load_route_kernels());
+  GGM_TRY(load_one_block_kernels());
   return load_check_kernels();
 }
 

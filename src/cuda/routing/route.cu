@@ -1,5 +1,5 @@
-// Ids to rows by a stable counting sort: one block in one launch, or for each digit a count and a move. The digits, the chunks
-// and the scratch are decided in plan/route_sort.h.
+// Ids to rows by a stable counting sort of many blocks: for each digit a count and a move. Few ids take one_block.cu instead.
+// The digits, the chunks and the scratch are decided in plan/route_sort.h.
 #include "cuda/device/ptx/dependent.cuh"
 #include "cuda/routing/kernels.h"
 #include "cuda/routing/routing.h"
@@ -47,59 +47,6 @@ struct RowOutputs {
     return static_cast<std::int32_t>(clamp_between(position, 0, max_rows));
   }
 };
-
-// Rows that one block holds in shared memory until all are known, so that they are written side by side: stores from place to
-// place cost one multiprocessor a cycle for each item.
-struct StagedRows {
-  const RowOutputs& rows;
-  std::int32_t* assignment_of_row;  // [items of the tile]
-
-  __device__ void put(std::uint32_t position, std::int32_t, std::int32_t assignment) const {
-    assignment_of_row[position] = assignment;
-    rows.assignment_row[assignment] = position < rows.max_rows ? static_cast<std::int32_t>(position) : -1;
-  }
-  __device__ void skip(std::int32_t assignment) const { rows.skip(assignment); }
-
-  // Behind a barrier. The rows that no assignment has are left to RowOutputs::finish.
-  __device__ void write(std::uint32_t total) const {
-    const auto count = static_cast<std::uint32_t>(min64(total, rows.max_rows));
-    for (std::uint32_t r = threadIdx.x; r < count; r += kSortThreads) rows.row_assignment[r] = assignment_of_row[r];
-  }
-};
-
-template <typename Source>
-struct OneBlockParams {
-  Source source;
-  Digit digit;
-  RowOutputs rows;
-};
-
-template <typename Source, int rounds>
-__global__ void __launch_bounds__(kSortThreads, 1) route_in_one_block(const OneBlockParams<Source> p) {
-  ptx::begin_dependent();
-  __shared__ TileShared shared;
-  __shared__ std::int32_t assignment_of_row[rounds * kSortThreads];
-  extern __shared__ std::uint32_t entries[];
-  const WarpCounts warp_counts(entries, p.digit);
-  const StagedRows staged{p.rows, assignment_of_row};
-  Reader<Source, rounds> reader(p.source);
-  reader.fetch(0, static_cast<int>(reader.items()));
-  TileItems<rounds> items;
-  reader.take(items);
-  rank_in_warp(items, p.digit, warp_counts);
-  __syncthreads();
-  scan_warps(p.digit, warp_counts, shared);
-  __syncthreads();
-  const DigitStarts starts = scan_digits(tile_total(p.digit, shared), shared);
-  shared.first[threadIdx.x] = starts.start;
-  __syncthreads();
-  place_items(items, p.digit, warp_counts, shared, staged);
-  p.rows.set_offsets(starts);
-  __syncthreads();
-  staged.write(starts.total);
-  p.rows.finish(starts.total);
-  reader.report();
-}
 
 // One digit of a sort by several blocks.
 template <typename Source>
@@ -196,6 +143,7 @@ __device__ DigitStarts move_items(const PassParams<Source>& p, TileShared& share
     reader.take(items);
     tile += kSortTile;
     if (tile < range.end) reader.fetch(tile, items_of_tile(tile, range));
+    clear_counts(p.digit, warp_counts);
     rank_in_warp(items, p.digit, warp_counts);
     __syncthreads();  // also: the last tile has been placed
     shared.first[threadIdx.x] = next;
@@ -304,18 +252,10 @@ ggm_status_t sort_in_two_digits(const PassParams<IdSource<Id>>& low, Digit high,
   return launch_kernel("find_offsets", find_offsets, grid_size(launch, rows.experts + 1, kThreads), kThreads, 0, launch, find);
 }
 
-// Also without assignments: the offsets are written and a bad num_tokens is counted all the same.
 template <typename Id>
 ggm_status_t sort_ids(const IdSource<Id>& source, const RouteScratch& scratch, void* workspace, const RowOutputs& rows,
                       const Launch& launch) {
   const DigitPlan plan = digit_plan(source.experts);
-  if (sort_in_one_block(source.assignments, source.experts)) {
-    using Source = IdSource<Id>;
-    const OneBlockParams<Source> params{source, plan.digit[0], rows};
-    const auto kernel =
-        short_tile(source.assignments) ? route_in_one_block<Source, kShortRounds> : route_in_one_block<Source, kSortItems>;
-    return launch_kernel("route_in_one_block", kernel, 1, kSortThreads, sort_shared_bytes(params.digit), launch, params);
-  }
   const SortGrid grid = sort_grid(source.assignments, launch.multiprocessors);
   const PassParams<IdSource<Id>> pass{source, plan.digit[0], grid.chunk, scratch.digit_counts.at<std::uint32_t>(workspace)};
   if (plan.passes == 1) return sort_in_one_digit(pass, grid.blocks, rows, launch);
@@ -356,8 +296,6 @@ ggm_status_t load_sort_kernel(const char* name, void (*kernel)(Params)) {
 template <typename Id>
 ggm_status_t load_id_kernels() {
   using Source = IdSource<Id>;
-  GGM_TRY(load_sort_kernel("route_in_one_block", route_in_one_block<Source, kShortRounds>));
-  GGM_TRY(load_sort_kernel("route_in_one_block", route_in_one_block<Source, kSortItems>));
   GGM_TRY(load_kernel("count_digits", count_digits<Source>));
   GGM_TRY(load_sort_kernel("move_to_rows", move_to_rows<Source>));
   return load_sort_kernel("move_to_pairs", move_to_pairs<Source>);
@@ -367,8 +305,27 @@ ggm_status_t load_id_kernels() {
 
 ggm_status_t route_rows(const RouteProblem& problem, const RouteScratch& scratch, void* workspace, const RouteInputs& inputs,
                         const RowPointers& out, const Launch& launch) {
+  RowPointers sorted;  // the three arrays alone
+  sorted.group_offsets = out.group_offsets;
+  sorted.row_assignment = out.row_assignment;
+  sorted.assignment_row = out.assignment_row;
+  if (sort_in_one_block(problem.assignments, problem.experts))
+    return route_in_one_launch(problem, inputs, RowWeights{}, nullptr, sorted, launch);
   if (problem.id_type == IndexType::int64) return route_ids<std::int64_t>(problem, scratch, workspace, inputs, out, launch);
   return route_ids<std::int32_t>(problem, scratch, workspace, inputs, out, launch);
+}
+
+ggm_status_t route_and_prepare(const RouteProblem& problem, const RouteScratch& scratch, void* workspace,
+                               const RouteInputs& inputs, const RowWeights& weights, const TableRecipe* table,
+                               const RowPointers& out, bool* table_made, const Launch& launch) {
+  *table_made = false;
+  const bool many_turns = out.row_turn != nullptr && problem.top_k > kMostTurnSlots;
+  if (sort_in_one_block(problem.assignments, problem.experts) && !many_turns) {
+    *table_made = table != nullptr;
+    return route_in_one_launch(problem, inputs, weights, table, out, launch);
+  }
+  GGM_TRY(route_rows(problem, scratch, workspace, inputs, out, launch));
+  return out.row_token != nullptr ? prepare_rows(problem, out, weights, launch) : GGM_STATUS_SUCCESS;
 }
 
 ggm_status_t load_route_kernels() {

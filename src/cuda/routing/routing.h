@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/runtime/launch.h"
+#include "cuda/table/group_table.h"
 #include "plan/plan.h"
 
 namespace ggm::cuda {
@@ -31,6 +32,20 @@ struct RouteInputs {
 ggm_status_t route_rows(const RouteProblem& problem, const RouteScratch& scratch, void* workspace, const RouteInputs& inputs,
                         const RowPointers& out, const Launch& launch);
 
+// The routing weights, [tokens, top_k]; none without a type.
+struct RowWeights {
+  const void* data = nullptr;
+  Type type = Type::none;
+  std::int64_t ld = 0;
+};
+
+// route_rows and, where row_token is booked, prepare_rows, in as few launches as can be. A product over the rows may hand in
+// the recipe of its table: then *table_made says whether that was made by the way, its counter zeroed and descriptors of groups
+// without rows left out.
+ggm_status_t route_and_prepare(const RouteProblem& problem, const RouteScratch& scratch, void* workspace,
+                               const RouteInputs& inputs, const RowWeights& weights, const TableRecipe* table,
+                               const RowPointers& out, bool* table_made, const Launch& launch);
+
 // A caller's arrays. All may be nullptr when there is nothing in them.
 struct GivenRows {
   const std::int32_t* group_offsets = nullptr;
@@ -44,8 +59,8 @@ struct GivenRows {
 ggm_status_t check_rows(const RouteProblem& problem, const GivenRows& given, const RowPointers& out, const Launch& launch);
 
 // Fills row_token, and row_weight and row_turn where they are booked, from the three arrays.
-ggm_status_t prepare_rows(const RouteProblem& problem, const RowPointers& rows, const void* routing_weights, Type weight_type,
-                          std::int64_t weights_ld, const Launch& launch);
+ggm_status_t prepare_rows(const RouteProblem& problem, const RowPointers& rows, const RowWeights& weights,
+                          const Launch& launch);
 
 // Loads every kernel of this folder.
 ggm_status_t load_routing_kernels();

@@ -69,14 +69,19 @@ __device__ void find_equal(const TileItems<rounds>& items, Digit digit, std::uin
   }
 }
 
-// Fills items.rank, and the counts of this warp. Each warp touches its own row only.
+// Clears the counts of this warp, whose last readers were its own.
+__device__ inline void clear_counts(Digit digit, const WarpCounts& warp_counts) {
+  auto* counts = reinterpret_cast<std::uint32_t*>(warp_counts.counts_of_this_warp());
+  __syncwarp();
+#pragma unroll 1
+  for (int pair = threadIdx.x % 32; pair < digit.bins() / 2; pair += 32) counts[pair] = 0;
+}
+
+// Fills items.rank, and the counts of this warp, which are cleared. Each warp touches its own row only.
 template <int rounds>
 __device__ void rank_in_warp(TileItems<rounds>& items, Digit digit, const WarpCounts& warp_counts) {
   const int lane = threadIdx.x % 32;
   unsigned short* counts = warp_counts.counts_of_this_warp();
-  __syncwarp();  // the row's last readers
-#pragma unroll 1
-  for (int pair = lane; pair < digit.bins() / 2; pair += 32) reinterpret_cast<std::uint32_t*>(counts)[pair] = 0;
   std::uint32_t equal[rounds];
   find_equal(items, digit, equal);
   const std::uint32_t lower_lanes = (1u << lane) - 1u;
