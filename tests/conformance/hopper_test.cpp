@@ -2,11 +2,13 @@
 // a product. The portable kernels are held to their references by the tables; here two families run the same call, with shapes
 // drawn from what a tile, a stage, a cluster and a map of the copy engine may get wrong.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "conformance/graph.h"
 #include "conformance/layer.h"
 #include "conformance/moe_case.h"
+#include "plan/wgmma_table.h"
 #include "support/inputs.h"
 
 using namespace ggm_test;
@@ -43,6 +45,29 @@ struct Families {
     return params;
   }
 };
+
+// The one kernel that products may take, while this lives.
+class Forced {
+ public:
+  explicit Forced(const char* kernel) { setenv("GGM_KERNELS", kernel, 1); }
+  Forced(const Forced&) = delete;
+  ~Forced() { unsetenv("GGM_KERNELS"); }
+};
+
+// visit() with every kernel for rows in order, or through a list, in turn: the plan takes one of them by how many rows a group
+// has, but each must serve any number.
+template <typename Visit>
+void each_kernel_for_rows(bool list, const Visit& visit) {
+  int count = 0;
+  for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels) {
+    if (!kernel.turned || kernel.gathered != list) continue;
+    INFO("forced: " << kernel.name);
+    const Forced forced(kernel.name);
+    visit();
+    ++count;
+  }
+  REQUIRE(count >= 2);
+}
 
 // Draws from lists, each call another number of the seed's sequence.
 class Draw {
@@ -130,8 +155,15 @@ void require_same_product(Families& families, const GemmCase& line) {
   portable.run();
   const Bits want = portable.d().all_bits();
   hopper.run_twice();
-  REQUIRE(families.plan.has(" kernel=wgmma_") == (line.sm_limit != 1 && !(list && variable)));
+  const bool has_kernel = line.sm_limit != 1 && !(list && variable);
+  REQUIRE(families.plan.has(" kernel=wgmma_") == has_kernel);
   REQUIRE((hopper.d().all_bits() == want));
+  if (!has_kernel || variable) return;
+  each_kernel_for_rows(list, [&] {
+    GemmRun forced(families.hopper, line);
+    forced.run();
+    REQUIRE((forced.d().all_bits() == want));
+  });
 }
 
 void sweep_products(const std::vector<Kind>& kinds, std::uint32_t seeds) {
@@ -195,6 +227,12 @@ void require_same_layer(Families& families, const MoeCase& line) {
   const bool has_product = line.gradients == 0 || (line.gradients & (GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS)) != 0;
   if (has_product) REQUIRE(families.plan.has(" kernel=wgmma_") == (line.sm_limit != 1));
   REQUIRE((hopper.output_bits() == want));
+  if (line.gradients != 0 || line.sm_limit == 1) return;  // a backward has products of several kinds
+  each_kernel_for_rows(line.input_rows == GGM_ROWS_TOKENS, [&] {
+    Run forced(families.hopper, line);
+    forced.run();
+    REQUIRE((forced.output_bits() == want));
+  });
 }
 
 template <typename Run>
@@ -231,9 +269,13 @@ void repeat_product(const GemmCase& line, int times) {
   GGM_CASE(text);
   Families families;
   require_same_product(families, line);
-  GemmRun run(families.hopper, line);
-  run.run();
-  CHECK(differences_of_runs(families.hopper.backend(), run.call(), times) == 0);
+  const auto repeat = [&] {
+    GemmRun run(families.hopper, line);
+    run.run();
+    CHECK(differences_of_runs(families.hopper.backend(), run.call(), times) == 0);
+  };
+  if (line.layout == GGM_LAYOUT_VARIABLE_K) return repeat();
+  each_kernel_for_rows(line.form == GGM_GROUPS_ROW_GROUP, repeat);
 }
 
 LayerSpec layer_spec(std::int32_t combine, Index experts) {
@@ -252,11 +294,11 @@ std::vector<Bits> results_of(Layer& layer, bool backward) {
 }
 void call_layer(Layer& layer, bool backward) { backward ? layer.backward() : layer.forward(); }
 
-void repeat_layer(std::int32_t combine, bool backward, int times) {
-  INFO("combine " << combine << ", backward " << backward);
+void repeat_layer(std::int32_t combine, bool backward, Index tokens, int times) {
+  INFO("combine " << combine << ", backward " << backward << ", " << tokens << " tokens");
   Families families;
-  Layer layer(families.hopper, layer_spec(combine, 61), first_tokens(900)),
-      portable(families.portable, layer_spec(combine, 61), first_tokens(900));
+  Layer layer(families.hopper, layer_spec(combine, 61), first_tokens(tokens)),
+      portable(families.portable, layer_spec(combine, 61), first_tokens(tokens));
   call_layer(layer, backward);
   REQUIRE(families.plan.has(" kernel=wgmma_"));
   call_layer(portable, backward);
@@ -412,7 +454,8 @@ TEST_CASE("hopper: 1000 runs of products in order of dozens of uneven groups, GP
 }
 TEST_CASE("hopper: 1000 runs of layers of dozens of experts, GPU", "[gpu][hopper]") {
   for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
-    for (const bool backward : {false, true}) repeat_layer(combine, backward, 1000);
+    for (const bool backward : {false, true})
+      for (const Index tokens : {900, 4000}) repeat_layer(combine, backward, tokens, 1000);
 }
 
 TEST_CASE("hopper: a captured layer replayed with other routing and with no rows, GPU", "[gpu][hopper]") {
