@@ -108,7 +108,7 @@ std::vector<MoeCase> moe_cases(std::int32_t type, Data data, bool backward) {
   for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
     for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
       for (const bool many : {false, true}) {
-        if (!is_16bit(type) || (many && combine == GGM_COMBINE_ORDERED)) continue;
+        if (!is_16bit(type)) continue;
         MoeCase c;
         c.type = type;
         c.data = data;

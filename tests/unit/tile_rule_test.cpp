@@ -1,5 +1,5 @@
-// src/cuda/table/tile_rule.h: what the device counts without a division must be what the divisions give.
-#include "cuda/table/tile_rule.h"
+// src/cuda/device/schedule/tile_rule.h: what the device counts without a division must be what the divisions give.
+#include "cuda/device/schedule/tile_rule.h"
 
 #include <vector>
 

@@ -3,11 +3,11 @@
 #include "cuda/gemm/few_groups.h"
 
 #include "cuda/device/ptx/dependent.cuh"
+#include "cuda/device/schedule/write_words.cuh"
 #include "cuda/gemm/group_rows.cuh"
 #include "cuda/runtime/block_scan.cuh"
 #include "cuda/runtime/faults.cuh"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/table/write_words.cuh"
 
 namespace ggm::cuda {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "base/types.h"
+#include "cuda/device/schedule/group_table.h"
 #include "cuda/runtime/launch.h"
-#include "cuda/table/group_table.h"
 #include "plan/plan.h"
 
 namespace ggm::cuda {

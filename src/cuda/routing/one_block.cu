@@ -8,12 +8,12 @@
 
 #include "base/status.h"
 #include "cuda/device/ptx/dependent.cuh"
+#include "cuda/device/schedule/write_words.cuh"
 #include "cuda/routing/kernels.h"
 #include "cuda/routing/tile_sort.cuh"
 #include "cuda/runtime/block_scan.cuh"
 #include "cuda/runtime/faults.cuh"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/table/write_words.cuh"
 #include "plan/clamp.h"
 
 namespace ggm::cuda {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "cuda/device/schedule/group_table.h"
 #include "cuda/runtime/launch.h"
-#include "cuda/table/group_table.h"
 #include "plan/plan.h"
 
 namespace ggm::cuda {

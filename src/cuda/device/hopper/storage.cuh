@@ -5,6 +5,7 @@
 #include "cuda/device/ptx/mbarrier.cuh"
 #include "cuda/device/schedule/tile_claim.cuh"
 #include "cuda/device/schedule/tile_pairs.h"
+#include "plan/wgmma_table.h"
 
 namespace ggm::cuda {
 
@@ -23,12 +24,23 @@ struct TileNotice {
   std::uint32_t first_step;  // stages that the tiles before have used, modulo 2^32
 };
 
+// Groups as own_table.cuh finds them; 0 groups: none.
+template <int groups>
+struct OwnTable {
+  std::uint32_t start[groups], size[groups], tiles_before[groups + 1];
+};
+template <>
+struct OwnTable<0> {};
+
 // `gathered`: the right operand's rows come through a list, fetched by four more warps. That takes longest for each row, so
 // both warpgroups multiply the same rows then, each with 128 rows of the left operand.
-template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered, bool together>
+template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered, bool together,
+          bool few>
 struct HopperShared {
   static constexpr int kStages = stages, kMaxRight = max_right;
   static constexpr bool kGathered = gathered, kTogether = together;
+  static constexpr bool kFew = few;  // groups of few rows
+  static constexpr int kOwnGroups = few && !gathered ? kMostOwnGroups : 0;
   static constexpr int kFirstConsumer = 1 + gathered;  // warpgroups before it feed
   static constexpr int kThreads = (kFirstConsumer + kConsumers) * kWarpgroup;
   static constexpr int kLeftTile = together ? 256 : 128;
@@ -48,6 +60,7 @@ struct HopperShared {
   std::uint64_t notice_full[kTileSlots], notice_empty[kTileSlots];
   std::uint64_t claim_full[kTileSlots], claim_empty[kTileSlots];
   std::uint64_t staging_turn[kConsumers];  // with one staging: the other warpgroup is done with it
+  OwnTable<kOwnGroups> own_table;
 
   static_assert(kLeftBytes % 1024 == 0 && kRightBytes % 1024 == 0 && staging_bytes % 1024 == 0, "the swizzle's blocks");
 };

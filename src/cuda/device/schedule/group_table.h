@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/table/tile_rule.h"
+#include "cuda/device/schedule/tile_rule.h"
 #include "plan/group.h"
 
 namespace ggm::cuda {

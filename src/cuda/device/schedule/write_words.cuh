@@ -2,7 +2,7 @@
 // neighbours write neighbouring words, so that stores are whole sectors and nothing is looked up twice.
 #pragma once
 
-#include "cuda/table/group_table.h"
+#include "cuda/device/schedule/group_table.h"
 
 namespace ggm::cuda {
 
