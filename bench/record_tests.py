@@ -136,8 +136,8 @@ def counts(tests):
 def tests_stage(build, jobs):
     # Tests that take gigabytes run two at a time, the others share the GPU by many processes.
     environment = {"GGM_REQUIRE_GPU": "1"}
-    tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-j", str(jobs)], environment, 330)
-    tests += run_ctest(build, ["-L", "large", "-j", "2"], environment, 330)
+    tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-j", str(jobs)], environment, 600)
+    tests += run_ctest(build, ["-L", "large", "-j", "2"], environment, 600)
     return {**counts(tests), "tests": tests}
 
 
@@ -168,7 +168,7 @@ def jit_stage(build, jobs):
     folder = build / "tests" / "conformance"
     programs = [folder / f"conformance_{name}" for name in ("products", "moe", "promises", "semantics", "coverage")]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        lists = list(pool.map(lambda program: run_program(program, environment, 330), programs))
+        lists = list(pool.map(lambda program: run_program(program, environment, 600), programs))
     tests = sorted((test for part in lists for test in part), key=lambda test: test["name"])
     return {**counts(tests), "tests": tests}
 

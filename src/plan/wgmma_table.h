@@ -29,7 +29,6 @@ inline constexpr WgmmaKernel kWgmmaKernels[] = {
     {"wgmma_64x128", true, false, false, kFewRight, 8, 18432, true},
     {"wgmma_64x128_gather", true, true, false, kFewRight, 8, 12288, false},
 };
-inline constexpr int kMostOwnGroups = 1024;  // that a block of wgmma_64x128 makes a table of by itself
 inline constexpr int kWgmmaKernelCount = sizeof(kWgmmaKernels) / sizeof(kWgmmaKernels[0]);
 inline constexpr int kWgmmaSharedBytes = 227 * 1024;  // that a block may take on capability 9.0
 

@@ -20,6 +20,10 @@ void products_over_rows(std::int32_t type, std::int32_t order) {
   contiguous(GGM_GROUPS_SIZES, 5, 700, 264, 200, false);
   contiguous(GGM_GROUPS_SIZES, 2, 900, nk ? 137 : 136, 72, true);
   contiguous(GGM_GROUPS_OFFSETS, 1, 1040, 136, 1032, false);  // a long K: every stage is filled several times
+  contiguous(GGM_GROUPS_SIZES, 20, 700, 264, 200, false);     // few rows
+  contiguous(GGM_GROUPS_OFFSETS, 2, 90, nk ? 137 : 136, 72, true);
+  contiguous(GGM_GROUPS_ROW_GROUP, 20, 700, 264, 200, false);
+  contiguous(GGM_GROUPS_ROW_GROUP, 2, 90, nk ? 137 : 136, 72, true);
   contiguous(GGM_GROUPS_ROW_GROUP, 5, 700, 264, 200, false);
   contiguous(GGM_GROUPS_ROW_GROUP, 2, 900, nk ? 137 : 136, 72, true);
   gemm({type, GGM_LAYOUT_MASKED, GGM_GROUPS_SIZES, GGM_INDEX_INT64, order, 3, 350, 40, 72, false});
@@ -30,10 +34,12 @@ void products_over_k(std::int32_t type) {
   gemm({type, GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_SIZES, GGM_INDEX_INT32, 0, 3, 90, 24, 136, true, kOneCluster});
 }
 
-// About 200 rows an expert. Inner products, the ordered combine, rows added to, and copies of sorted rows for the gradient.
-void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int32_t input_rows, bool wide) {
+// About 170 rows an expert, or few. Inner products, the ordered combine, rows added to, and copies of sorted rows for the
+// gradient.
+void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int32_t input_rows, bool wide,
+           std::int64_t experts = 4) {
   MoeCase c{type, order, combine, 348, 2};
-  c.experts = 4;
+  c.experts = experts;
   c.in = 136;
   c.out = 264;
   c.input_rows = input_rows;
@@ -53,6 +59,8 @@ void hopper_calls() {
   for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
     for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
       layer(GGM_TYPE_BFLOAT16, order, combine, GGM_ROWS_TOKENS, order == GGM_ORDER_KN);
+  for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
+    layer(GGM_TYPE_BFLOAT16, GGM_ORDER_NK, combine, GGM_ROWS_TOKENS, false, 24);
   layer(GGM_TYPE_BFLOAT16, GGM_ORDER_NK, GGM_COMBINE_ORDERED, GGM_ROWS_GROUPED, false);
   layer(GGM_TYPE_FLOAT16, GGM_ORDER_NK, GGM_COMBINE_TWO_STEP, GGM_ROWS_GROUPED, true);
   DeviceMemory::clears = false;

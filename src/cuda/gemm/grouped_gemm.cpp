@@ -130,8 +130,7 @@ ggm_status_t run_grouped_gemm(const GemmProblem& problem, const GemmPlan& plan, 
     } else {
       call.epilogue.d_rows = call.a_rows;
     }
-    Product product(plan.kernels, build, call, table);
-    product.table_read = !problem.keep_unused_rows;  // by zero_unused
+    const Product product(plan.kernels, build, call, table);
     const TableRecipe recipe = product.recipe();
     if (by_row) GGM_TRY(route(product.has_recipe() ? &recipe : nullptr, &table_made));
     GGM_TRY(run_product(product, table_made, launch));

@@ -66,52 +66,13 @@ TileGrid Product::grid() const {
   return kWgmmaKernels[kernels.wgmma];
 }
 
-bool Product::makes_own_table() const {
-  if (table_read || kernels.wgmma < 0 || !kWgmmaKernels[kernels.wgmma].for_few() || kWgmmaKernels[kernels.wgmma].gathered)
-    return false;
-  if (!has_recipe() || build.source == RowSource::starts_sizes || build.source == RowSource::row_offsets) return false;
-  constexpr std::int64_t kMost = 1 << 20;  // so that pairs of tiles are counted in 32 bits
-  const std::int64_t rows = build.source == RowSource::masked ? build.rows * build.group_count : build.rows;
-  return build.group_count <= kMostOwnGroups && build.n <= kMost && rows <= kMost &&
-         call.epilogue.kind != EpilogueKind::ordered;
-}
-
-namespace {
-
-OwnGroups own_groups(const Product& product) {
-  const GroupBuild& build = product.build;
-  const bool offsets = build.source == RowSource::offsets, ends = offsets || build.source == RowSource::ends;
-  const TableRecipe recipe = product.recipe();
-  OwnGroups own;
-  own.used = true;
-  own.apart = build.source == RowSource::masked;
-  own.index_type = build.index_type;
-  if (ends) {
-    own.begins = offsets ? build.offsets : nullptr;
-    own.ends = static_cast<const char*>(build.offsets) + (offsets ? bytes_of(build.index_type) : 0);
-  } else {
-    own.sizes = build.sizes;
-  }
-  own.faults = build.faults;
-  own.rows = static_cast<std::uint32_t>(build.rows);
-  own.group_count = recipe.group_count;
-  own.rule = recipe.rule;
-  own.words = recipe.words;
-  return own;
-}
-
-}  // namespace
-
 ggm_status_t run_product(const Product& product, bool table_made, const Launch& launch) {
   const ProductKernels& kernels = product.kernels;
   const MapSource &a = product.a, &b = product.b;
-  const MapSource d = map_d(product.build, product.call);
-  if (!table_made && product.makes_own_table())
-    return launch_wgmma(kernels.wgmma, product.call, a, b, d, own_groups(product), launch);
   const bool first = product.build.source != RowSource::row_offsets;  // else the library has just made those
   if (!table_made) GGM_TRY(build_groups(product.build, product.grid(), product.table, first ? launch : behind(launch)));
   if (kernels.wgmma < 0) return launch_gemm(kernels.portable, product.call, unaligned(a) && unaligned(b), behind(launch));
-  return launch_wgmma(kernels.wgmma, product.call, a, b, d, OwnGroups{}, behind(launch));
+  return launch_wgmma(kernels.wgmma, product.call, a, b, map_d(product.build, product.call), behind(launch));
 }
 
 ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call,

@@ -16,13 +16,10 @@ struct Product {
   Product(const ProductKernels& kernels, const GroupBuild& build, const GemmCall& call, const TablePointers& table);
 
   TileGrid grid() const;
-  // Whether every block of the kernel can make the table for itself: few groups, and nobody else who reads it.
-  bool makes_own_table() const;
   // For a step in front that can make the table by the way; not where its order or its groups depend on more than sizes.
   bool has_recipe() const { return !build.rows_are_k && build.skip_without == nullptr; }
   TableRecipe recipe() const { return recipe_of(build, grid(), table); }
 
-  bool table_read = true;  // by others than the kernel
   ProductKernels kernels;  // wgmma: -1 where the copy engine cannot read the operands
   GroupBuild build;
   GemmCall call;

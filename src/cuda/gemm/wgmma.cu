@@ -154,12 +154,11 @@ ggm_status_t load_wgmma_kernels(bool* usable) {
 }
 
 ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, const MapSource& d,
-                          const OwnGroups& own, const Launch& launch) {
+                          const Launch& launch) {
   if (call.group_count == 0) return GGM_STATUS_SUCCESS;
   const WgmmaKernel& row = kWgmmaKernels[kernel];
   HopperCall hopper;
   hopper.gemm = call;
-  hopper.own = own;
   GGM_TRY(make_map(row.turned ? b : a, false, &hopper.left_map));
   if (!row.gathered) GGM_TRY(make_map(row.turned ? a : b, row.turned, &hopper.right_map));
   GGM_TRY(make_result_map(call, d, &hopper.result));

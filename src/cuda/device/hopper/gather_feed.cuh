@@ -59,7 +59,7 @@ __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& sha
   RingPlace<Shared::kStages> stage(0);
   ListRows<Shared::kMaxRight> rows;
   for (std::uint32_t n = 0;; ++n) {
-    const RingPlace<kTileSlots> place(n);
+    const RingPlace<Shared::kSlots> place(n);
     ptx::wait(ptx::shared_address(shared.notice_full) + place.at * 8, place.parity);
     const TileNotice& notice = shared.notices[place.at];
     const Tile& tile = notice.tiles[0];

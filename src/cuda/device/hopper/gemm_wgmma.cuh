@@ -30,11 +30,13 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
       ptx::init_barrier(ptx::shared_address(shared.stage_full + i), 1 + (Shared::kGathered ? kGatherThreads : 1));
       ptx::init_barrier(ptx::shared_address(shared.stage_empty + i), 2 * kMultiply * kWarpgroup / 32);  // warps of both blocks
     }
-    for (int i = 0; i < kTileSlots; ++i) {
+    for (int i = 0; i < Shared::kSlots; ++i) {
       ptx::init_barrier(ptx::shared_address(shared.notice_full + i), 32);
       // Warps that feed, and warpgroups that multiply the tile.
       ptx::init_barrier(ptx::shared_address(shared.notice_empty + i),
                         32 + (Shared::kGathered ? kWarpgroup : 32) + kMultiply * kWarpgroup);
+    }
+    for (int i = 0; i < kClaimSlots; ++i) {
       ptx::init_barrier(ptx::shared_address(shared.claim_full + i), 1);
       ptx::init_barrier(ptx::shared_address(shared.claim_empty + i), 2 * 32);  // the schedulers of both blocks
     }
@@ -112,7 +114,7 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
   constexpr int kBoth = kConsumers * kWarpgroup;
   if (kTurns && group == 1) ptx::named_arrive(kOrderBarrier, kBoth);
   for (std::uint32_t n = kTurns ? group : 0;; n += kTurns ? kConsumers : 1) {
-    const RingPlace<kTileSlots> place(n);
+    const RingPlace<Shared::kSlots> place(n);
     ptx::wait(ptx::shared_address(shared.notice_full) + place.at * 8, place.parity);
     const TileNotice& notice = shared.notices[place.at];
     if (ptx::uniform(notice.tiles[0].group) < 0) break;

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "cuda/device/gemm_call.h"
-#include "cuda/device/schedule/group_table.h"
 
 namespace ggm::cuda {
 
@@ -36,28 +35,11 @@ struct ResultMap {
   bool from_first_row = false;  // as in OperandMap
 };
 
-// Groups whose table each block makes for itself (own_table.cuh): one after the other by sizes, or by their ends, or each with
-// rows of its own.
-struct OwnGroups {
-  bool used = false;
-  bool apart = false;  // masked: every group begins at row 0 of its own
-  IndexType index_type = IndexType::int32;
-  const void* sizes = nullptr;   // [groups]; nullptr: `ends` instead
-  const void* ends = nullptr;    // [groups]
-  const void* begins = nullptr;  // the first row of the first group; nullptr: 0
-  std::uint32_t* faults = nullptr;
-  std::uint32_t rows = 0;  // bound on them
-  std::int32_t group_count = 0;
-  TileRule rule;
-  DescriptorWords words;
-};
-
 struct HopperCall {
   OperandMap left_map, right_map;
   ResultMap result;
   bool dots_by_stages = false;  // rows of x for inner products go through the stages of operands (dot_stages.cuh)
   OperandMap dots_map;          // x, in sorted rows; the gathering kernel fetches it like A
-  OwnGroups own;
   GemmCall gemm;
 };
 

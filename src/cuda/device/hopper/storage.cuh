@@ -5,13 +5,12 @@
 #include "cuda/device/ptx/mbarrier.cuh"
 #include "cuda/device/schedule/tile_claim.cuh"
 #include "cuda/device/schedule/tile_pairs.h"
-#include "plan/wgmma_table.h"
 
 namespace ggm::cuda {
 
 inline constexpr int kWarpgroup = 128, kConsumers = 2;  // two warpgroups multiply
 inline constexpr int kStepK = 64;                       // elements of K in a stage: 128 bytes, the width of the swizzle
-inline constexpr int kTileSlots = 4;
+inline constexpr int kClaimSlots = 4;
 
 // One tile on its way from the scheduler to the copies and to the warpgroups that multiply it.
 struct TileNotice {
@@ -24,14 +23,6 @@ struct TileNotice {
   std::uint32_t first_step;  // stages that the tiles before have used, modulo 2^32
 };
 
-// Groups as own_table.cuh finds them; 0 groups: none.
-template <int groups>
-struct OwnTable {
-  std::uint32_t start[groups], size[groups], tiles_before[groups + 1];
-};
-template <>
-struct OwnTable<0> {};
-
 // `gathered`: the right operand's rows come through a list, fetched by four more warps. That takes longest for each row, so
 // both warpgroups multiply the same rows then, each with 128 rows of the left operand.
 template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered, bool together,
@@ -40,7 +31,9 @@ struct HopperShared {
   static constexpr int kStages = stages, kMaxRight = max_right;
   static constexpr bool kGathered = gathered, kTogether = together;
   static constexpr bool kFew = few;  // groups of few rows
-  static constexpr int kOwnGroups = few && !gathered ? kMostOwnGroups : 0;
+  // Notices of tiles. NOTE: with two of them a tile is claimed when the last but one is done. That is early enough for its
+  // first copies where tiles are long, and late enough where a block has few of them: none lies claimed while others are idle.
+  static constexpr int kSlots = few ? 2 : 4;
   static constexpr int kFirstConsumer = 1 + gathered;  // warpgroups before it feed
   static constexpr int kThreads = (kFirstConsumer + kConsumers) * kWarpgroup;
   static constexpr int kLeftTile = together ? 256 : 128;
@@ -53,14 +46,13 @@ struct HopperShared {
   alignas(1024) char left[stages][kLeftBytes];
   char right[stages][kRightBytes];
   char staging[one_staging ? 1 : kConsumers][staging_bytes];
-  TileNotice notices[kTileSlots];
-  std::uint64_t claims[kTileSlots];  // numbers of pairs, sent by the first block of the cluster
+  TileNotice notices[kSlots];
+  std::uint64_t claims[kClaimSlots];  // numbers of pairs, sent by the first block of the cluster
   // Barriers: full and empty come in pairs, one for who fills and one for who has read.
   std::uint64_t stage_full[stages], stage_empty[stages];
-  std::uint64_t notice_full[kTileSlots], notice_empty[kTileSlots];
-  std::uint64_t claim_full[kTileSlots], claim_empty[kTileSlots];
+  std::uint64_t notice_full[kSlots], notice_empty[kSlots];
+  std::uint64_t claim_full[kClaimSlots], claim_empty[kClaimSlots];
   std::uint64_t staging_turn[kConsumers];  // with one staging: the other warpgroup is done with it
-  OwnTable<kOwnGroups> own_table;
 
   static_assert(kLeftBytes % 1024 == 0 && kRightBytes % 1024 == 0 && staging_bytes % 1024 == 0, "the swizzle's blocks");
 };

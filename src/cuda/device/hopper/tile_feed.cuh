@@ -4,7 +4,6 @@
 
 #include "cuda/device/hopper/dot_stages.cuh"
 #include "cuda/device/hopper/hopper_call.h"
-#include "cuda/device/hopper/own_table.cuh"
 #include "cuda/device/hopper/storage.cuh"
 #include "cuda/device/ptx/thread.cuh"
 #include "cuda/device/ptx/tma.cuh"
@@ -16,8 +15,7 @@ namespace ggm::cuda {
 class GroupCursor {
  public:
   __device__ __forceinline__ explicit GroupCursor(const GemmCall& call)
-      : descriptors_(call.groups),
-        offsets_(reinterpret_cast<const long long*>(call.tile_offsets)),
+      : offsets_(reinterpret_cast<const long long*>(call.tile_offsets)),
         groups_(call.group_count),
         total_(groups_ > 0 ? offsets_[groups_] : 0),
         ahead_(groups_ > 0 ? offsets_[probe()] : 0) {}
@@ -38,15 +36,14 @@ class GroupCursor {
     return true;
   }
 
+  __device__ __forceinline__ int group() const { return group_; }
   __device__ __forceinline__ std::int64_t begin() const { return begin_; }
   __device__ __forceinline__ bool moved() const { return moved_; }  // to another group than that of the number before
-  __device__ __forceinline__ void describe(GroupDesc& to) const { copy_descriptor(descriptors_[group_], to); }
 
  private:
   // The lane's own of the 32 groups behind this one.
   __device__ __forceinline__ int probe() const { return min(group_ + 1 + static_cast<int>(threadIdx.x % 32), groups_); }
 
-  const GroupDesc* descriptors_;
   const long long* offsets_;
   int groups_, group_ = -1;
   std::int64_t total_, begin_ = 0, end_ = 0;  // pairs before the group, and before the next one
@@ -81,10 +78,9 @@ __device__ __forceinline__ void place_tile(std::int64_t index, int block, std::u
   }
 }
 
-// The numbers of pairs that a cluster works on: its own, and then every one that comes a whole round of clusters later, in
-// kernels for few rows, whose tiles take equally long; not where a tile waits for those before it, as a cluster may start late.
-// Else the first block takes them from the counter and sends each to both, two ahead:
-// one is on its way between the blocks and the counter's answer to another, while a third is described. A scheduler's own.
+// The numbers of pairs that a cluster works on. The first block takes them from the counter and sends each to both. In kernels
+// for few rows when the next one is wanted; else two ahead: one is on its way between the blocks and the counter's answer to
+// another, while a third is described. A scheduler's own.
 template <typename Shared>
 class PairClaims {
  public:
@@ -97,19 +93,23 @@ class PairClaims {
         // The first pair of a cluster is its own number, so that it need not wait for the counter; not where a tile waits for
         // those before it, because a cluster may start late.
         first_(call.epilogue.kind == EpilogueKind::ordered ? 0 : gridDim.x / 2) {
-    if (!in_rounds()) take();
+    if (!Shared::kFew) take();
   }
 
   // The next number, the same for all lanes of both blocks.
   __device__ __forceinline__ std::int64_t next() {
-    if (in_rounds()) return blockIdx.x / 2 + static_cast<std::int64_t>(first_) * round_++;
     if (first_ != 0 && !own_used_) {
       own_used_ = true;
       return blockIdx.x / 2;
     }
-    if (sent_ == 0) send(first_ + taken_);
-    send(first_ + taken_);
-    const RingPlace<kTileSlots> place(read_++);
+    if constexpr (Shared::kFew) {
+      take();
+      send();
+    } else {
+      if (sent_ == 0) send_and_take();
+      send_and_take();
+    }
+    const RingPlace<kClaimSlots> place(read_++);
     ptx::wait(full_ + place.at * 8, place.parity);
     const std::uint64_t number = ptx::load_shared_8(claims_ + place.at * 8);
     ptx::arrive_remote(ptx::map_to_block(empty_ + place.at * 8, 0));
@@ -119,15 +119,16 @@ class PairClaims {
   // What was sent and is not wanted must come before the block may leave.
   __device__ __forceinline__ void end() const {
     if (sent_ == read_) return;
-    const RingPlace<kTileSlots> place(read_);
+    const RingPlace<kClaimSlots> place(read_);
     ptx::wait(full_ + place.at * 8, place.parity);
   }
 
  private:
-  __device__ __forceinline__ bool in_rounds() const { return Shared::kFew && first_ != 0; }
+  // The answer of the counter is waited for where it is sent.
   __device__ __forceinline__ void take() { ptx::add_if(takes_, counter_, 1, &taken_); }
-  __device__ __forceinline__ void send(std::uint64_t number) {
-    const RingPlace<kTileSlots> place(sent_++);
+  __device__ __forceinline__ void send() {
+    const std::uint64_t number = first_ + taken_;
+    const RingPlace<kClaimSlots> place(sent_++);
     const std::uint32_t at = place.at * 8;
     if (threadIdx.x % 32 == 0) ptx::arrive_expecting(full_ + at, 8);
     if (takes_) {
@@ -135,39 +136,43 @@ class PairClaims {
       for (unsigned to = 0; to < 2; ++to)
         ptx::store_remote_counted(ptx::map_to_block(claims_ + at, to), number, ptx::map_to_block(full_ + at, to));
     }
-    take();
     __syncwarp();
+  }
+  __device__ __forceinline__ void send_and_take() {
+    send();
+    take();
   }
 
   unsigned long long* counter_;
   std::uint32_t claims_, full_, empty_;
   bool takes_, own_used_ = false;
-  unsigned long long first_, taken_ = 0;  // the answer of the counter is not waited for before the next number is sent
-  std::uint32_t sent_ = 0, read_ = 0, round_ = 0;
+  unsigned long long first_, taken_ = 0;
+  std::uint32_t sent_ = 0, read_ = 0;
 };
 
 // The scheduler: each block's own, but for the numbers.
-template <bool turned, typename Shared, typename Cursor>
-__device__ __forceinline__ void schedule_tiles_of(const HopperCall& hopper, Shared& shared, Cursor cursor) {
+template <bool turned, typename Shared>
+__device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared& shared) {
+  const GemmCall& call = hopper.gemm;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const auto block = static_cast<int>(ptx::block_in_cluster());
-  PairClaims<Shared> claims(hopper.gemm, shared);
+  PairClaims<Shared> claims(call, shared);
+  GroupCursor cursor(call);
   std::uint32_t first_step = 0;
   const TileNotice* before = nullptr;
   for (std::uint32_t n = 0;; ++n) {
-    const RingPlace<kTileSlots> place(n);
+    const RingPlace<Shared::kSlots> place(n);
     const std::uint32_t word = place.at * 8;
+    const auto wait_for_place = [&] { ptx::wait(ptx::shared_address(shared.notice_empty) + word, place.parity ^ 1); };
+    if (Shared::kFew) wait_for_place();
     const std::int64_t number = claims.next();
     const bool some = cursor.find(number);
-    ptx::wait(ptx::shared_address(shared.notice_empty) + word, place.parity ^ 1);
+    if (!Shared::kFew) wait_for_place();
     TileNotice& notice = shared.notices[place.at];
     if (some) {
-      for (int i = 0; i < (Shared::kTogether ? kConsumers : 1); ++i) {
-        if (cursor.moved() || before == nullptr)
-          cursor.describe(notice.tiles[i].desc);
-        else
-          copy_descriptor(before->tiles[0].desc, notice.tiles[i].desc);
-      }
+      for (int i = 0; i < (Shared::kTogether ? kConsumers : 1); ++i)
+        copy_descriptor(cursor.moved() || before == nullptr ? call.groups[cursor.group()] : before->tiles[0].desc,
+                        notice.tiles[i].desc);
       __syncwarp();
       if (lane == 0) place_tile<Shared, turned>(number - cursor.begin(), block, first_step, notice);
       first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK + (hopper.dots_by_stages ? DotStages<Shared>::kCount : 0);
@@ -179,7 +184,7 @@ __device__ __forceinline__ void schedule_tiles_of(const HopperCall& hopper, Shar
     ptx::arrive(ptx::shared_address(shared.notice_full) + word);
     if (some) continue;
     // The end, once more for the other warpgroup that multiplies.
-    const RingPlace<kTileSlots> last(n + 1);
+    const RingPlace<Shared::kSlots> last(n + 1);
     ptx::wait(ptx::shared_address(shared.notice_empty) + last.at * 8, last.parity ^ 1);
     if (lane == 0) shared.notices[last.at].tiles[0].group = -1;
     __syncwarp();
@@ -187,13 +192,6 @@ __device__ __forceinline__ void schedule_tiles_of(const HopperCall& hopper, Shar
     claims.end();
     return;
   }
-}
-
-template <bool turned, typename Shared>
-__device__ __forceinline__ void schedule_tiles(const HopperCall& call, Shared& shared) {
-  if constexpr (Shared::kOwnGroups > 0)
-    if (call.own.used) return schedule_tiles_of<turned>(call, shared, OwnCursor<Shared>(call.own, shared));
-  schedule_tiles_of<turned>(call, shared, GroupCursor(call.gemm));
 }
 
 // A warp that puts the copies of one operand under way. All lanes go through it together, so that addresses and coordinates lie
@@ -204,7 +202,7 @@ __device__ __forceinline__ void feed_operand(Shared& shared, Operand operand, in
   const std::uint32_t full = ptx::shared_address(shared.stage_full), empty = ptx::shared_address(shared.stage_empty);
   RingPlace<Shared::kStages> stage(0);
   for (std::uint32_t n = 0;; ++n) {
-    const RingPlace<kTileSlots> place(n);
+    const RingPlace<Shared::kSlots> place(n);
     ptx::wait(ptx::shared_address(shared.notice_full) + place.at * 8, place.parity);
     const TileNotice& notice = shared.notices[place.at];
     if (ptx::uniform(notice.tiles[0].group) < 0) return;
