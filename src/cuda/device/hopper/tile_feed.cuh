@@ -37,6 +37,7 @@ class GroupCursor {
   }
 
   __device__ __forceinline__ int group() const { return group_; }
+  __device__ __forceinline__ std::int64_t pairs() const { return total_; }
   __device__ __forceinline__ std::int64_t begin() const { return begin_; }
   __device__ __forceinline__ bool moved() const { return moved_; }  // to another group than that of the number before
 
@@ -80,7 +81,8 @@ __device__ __forceinline__ void place_tile(std::int64_t index, int block, std::u
 
 // The numbers of pairs that a cluster works on. The first block takes them from the counter and sends each to both. In kernels
 // for few rows when the next one is wanted; else two ahead: one is on its way between the blocks and the counter's answer to
-// another, while a third is described. A scheduler's own.
+// another, while a third is described. Of no more than two pairs a cluster, in kernels for few rows, each has its own.
+// A scheduler's own.
 template <typename Shared>
 class PairClaims {
  public:
@@ -96,12 +98,10 @@ class PairClaims {
     if (!Shared::kFew) take();
   }
 
-  // The next number, the same for all lanes of both blocks.
-  __device__ __forceinline__ std::int64_t next() {
-    if (first_ != 0 && !own_used_) {
-      own_used_ = true;
-      return blockIdx.x / 2;
-    }
+  // The next number, of `pairs`, the same for all lanes of both blocks.
+  __device__ __forceinline__ std::int64_t next(std::int64_t pairs) {
+    const auto clusters = static_cast<std::int64_t>(first_);
+    if (clusters != 0 && (own_ == 0 || (Shared::kFew && pairs <= 2 * clusters))) return blockIdx.x / 2 + clusters * own_++;
     if constexpr (Shared::kFew) {
       take();
       send();
@@ -145,9 +145,9 @@ class PairClaims {
 
   unsigned long long* counter_;
   std::uint32_t claims_, full_, empty_;
-  bool takes_, own_used_ = false;
+  bool takes_;
   unsigned long long first_, taken_ = 0;
-  std::uint32_t sent_ = 0, read_ = 0;
+  std::uint32_t own_ = 0, sent_ = 0, read_ = 0;
 };
 
 // The scheduler: each block's own, but for the numbers.
@@ -165,7 +165,7 @@ __device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared&
     const std::uint32_t word = place.at * 8;
     const auto wait_for_place = [&] { ptx::wait(ptx::shared_address(shared.notice_empty) + word, place.parity ^ 1); };
     if (Shared::kFew) wait_for_place();
-    const std::int64_t number = claims.next();
+    const std::int64_t number = claims.next(cursor.pairs());
     const bool some = cursor.find(number);
     if (!Shared::kFew) wait_for_place();
     TileNotice& notice = shared.notices[place.at];
