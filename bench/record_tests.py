@@ -166,7 +166,7 @@ def jit_stage(build, jobs):
     # A process compiles the PTX of every kernel once, so the conformance programs run whole, beside each other.
     environment = {"GGM_REQUIRE_GPU": "1", "CUDA_FORCE_PTX_JIT": "1"}
     folder = build / "tests" / "conformance"
-    programs = [folder / f"conformance_{name}" for name in ("products", "moe", "promises", "semantics", "coverage")]
+    programs = [folder / f"conformance_{name}" for name in ("products", "moe", "promises", "semantics", "coverage", "few")]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         lists = list(pool.map(lambda program: run_program(program, environment, 600), programs))
     tests = sorted((test for part in lists for test in part), key=lambda test: test["name"])

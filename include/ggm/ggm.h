@@ -35,7 +35,9 @@
  *
  * Streams.  Work is put on `stream` (a cudaStream_t / CUstream; NULL is the default stream). No call synchronises,
  * allocates device memory or reads device memory back, so every call, the very first included, may be captured in a
- * CUDA graph and replayed with other device data. The host backend takes NULL only and returns when the work is done.
+ * CUDA graph and replayed with other device data. A kernel that is launched behind a call as its programmatic dependent
+ * may start before the call has ended, and must wait for it itself (griddepcontrol.wait); every other waits as always.
+ * The host backend takes NULL only and returns when the work is done.
  *
  * Threads.  A handle is immutable after ggm_create: any number of threads may call with one handle at the same time, if
  * their workspaces and outputs differ and, on CUDA, the handle's device is current in each of them. Only `faults` may be

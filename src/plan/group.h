@@ -1,5 +1,6 @@
 // One group of a grouped product as the kernels see it, whatever layout it came from: contiguous, masked, variable K, general.
-// Descriptors are built on the device by a small kernel (src/cuda/gemm) or by the host backend, then only read.
+// Descriptors are built on the device by a small kernel (src/cuda/gemm, or src/cuda/routing by the way) or by the host backend,
+// then only read.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ struct FewParams {
   RowSource source;
   IndexType index_type;
   std::uint32_t rows;
-  std::uint32_t long_group;  // rows are the inner dimension: longer groups come first; else larger than any
+  std::uint32_t long_group;  // rows are the inner dimension: longer groups come first; else not read
   int group_warps;
   TableRecipe recipe;
 };

@@ -1,9 +1,9 @@
 // Few ids, one block, one launch: the rows, what is known of each row, and the table of the product that follows. A stable
 // counting sort by the whole expert (tile_sort.cuh), all between the ids and the last stores in shared memory.
 //
-// NOTE: this kernel is latency and nothing else. Loads start together, before anything waits; the block has four barriers; what
-// is a quotient became a multiplication on the host; the parameters that are needed late are read early. And as each
-// instruction runs about once, short code counts more than few steps.
+// NOTE: this kernel is latency and nothing else. Loads start together, before anything waits; the block has four barriers, five
+// where rows do not fit; what is a quotient became a multiplication on the host; the parameters that are needed late are read
+// early. And as each instruction runs about once, short code counts more than few steps.
 #include <cuda_fp16.h>
 
 #include "base/status.h"

@@ -10,8 +10,8 @@ namespace ggm::cuda {
 inline constexpr int kGatherThreads = 128;
 
 // The rows of a tile that one thread copies 16 bytes of in each step: every 16th.
-// NOTE: short work for a copy counts here, as a warp makes nine in a row. When each computed its address from a row and a byte
-// count, twelve instructions one behind another into the same registers, copies came 130 cycles apart.
+// NOTE: short work for a copy counts here, as a warp makes nine in a row, or four. When each computed its address from a row
+// and a byte count, twelve instructions one behind another into the same registers, copies came 130 cycles apart.
 template <int max_rows>
 class ListRows {
  public:

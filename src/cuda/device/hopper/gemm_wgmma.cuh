@@ -5,7 +5,8 @@
 // each a tile of its own, taking turns: the results of one are stored while the other multiplies ("ping-pong", as CUTLASS calls
 // it). The blocks of a cluster work on tiles with the same rows of the left operand and bring each other one half of them.
 //
-// Rows that come through a list are fetched by four more warps, and both warpgroups multiply the same tile then (storage.cuh).
+// Rows that come through a list are fetched by four more warps. Where groups have many of them, both warpgroups multiply the
+// same tile then (storage.cuh).
 //
 // With `turned` the left operand is B, the weights, and the right one A: the rows of a group can be cut into tiles of any
 // multiple of 8 then. Without it A is on the left.
@@ -47,11 +48,12 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
 }
 
 // The copy engine fetches maps before it needs them, as they come with the launch.
-template <typename Shared>
+template <typename Shared, bool turned>
 __device__ __forceinline__ void fetch_maps(const HopperCall& call) {
+  constexpr int kBoxes = turned ? kRightBoxes : 1;  // of a right operand
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) ptx::prefetch_map(&call.left_map.boxes[0]);
-  if (!Shared::kGathered && thread >= 32 && thread < 32 + kRightBoxes) ptx::prefetch_map(&call.right_map.boxes[thread - 32]);
+  if (!Shared::kGathered && thread >= 32 && thread < 32 + kBoxes) ptx::prefetch_map(&call.right_map.boxes[thread - 32]);
   if (thread == 64 && call.result.used) ptx::prefetch_map(&call.result.box);
 }
 
@@ -147,7 +149,7 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
   extern __shared__ __align__(1024) char raw[];
   auto& shared = *reinterpret_cast<Shared*>(raw);
   if (ptx::shared_address(raw) % 1024 != 0) __trap();  // the swizzle goes by address bits
-  fetch_maps<Shared>(call);
+  fetch_maps<Shared, turned>(call);
   init_barriers(shared);
   ptx::begin_dependent();
   const int role = ptx::uniform(static_cast<int>(threadIdx.x) / kWarpgroup);

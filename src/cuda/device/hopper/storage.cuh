@@ -23,8 +23,8 @@ struct TileNotice {
   std::uint32_t first_step;  // stages that the tiles before have used, modulo 2^32
 };
 
-// `gathered`: the right operand's rows come through a list, fetched by four more warps. That takes longest for each row, so
-// both warpgroups multiply the same rows then, each with 128 rows of the left operand.
+// `gathered`: the right operand's rows come through a list, fetched by four more warps. Where groups have many, that takes
+// longest for each row, so both warpgroups multiply the same rows then, each with 128 rows of the left operand: `together`.
 template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered, bool together,
           bool few>
 struct HopperShared {
