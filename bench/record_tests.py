@@ -5,10 +5,11 @@ What it runs, on a build folder that has everything built (cmake/test.sh, or the
   1. every test labelled gpu or large, with GGM_REQUIRE_GPU=1, so that a skipped test fails
   2. the conformance suite once more from the PTX of compute_80 (CUDA_FORCE_PTX_JIT=1): the portable kernels as a card of the future
      runs them
-  3. compute-sanitizer's memcheck, racecheck, initcheck and synccheck over ggm_launch_all, which launches every kernel on memory
+  3. the tests of the Python package that run on the GPU, through torch: the golden file, ggm.torch
+  4. compute-sanitizer's memcheck, racecheck, initcheck and synccheck over ggm_launch_all, which launches every kernel on memory
      that is fresh where it is not written (GGM_TEST_POISON=0), and says which kernels the tool saw
 
-Usage: bench/record_tests.py BUILD [--jobs N] [--output FILE] [--only tests,jit,sanitizers [--add]]
+Usage: bench/record_tests.py BUILD [--jobs N] [--output FILE] [--only tests,jit,python,sanitizers [--add]]
        bench/record_tests.py BUILD --join FILE ... --output FILE      stages that ran beside each other, on several GPUs of a machine
        bench/record_tests.py --write-manifest FILE      where the checkout is
        bench/record_tests.py BUILD --manifest FILE      on a copy of the files without .git
@@ -173,6 +174,26 @@ def jit_stage(build, jobs):
     return {**counts(tests), "tests": tests}
 
 
+# ---- the Python package ------------------------------------------------------------------------------------------------
+
+def python_stage(build):
+    package = ROOT / "bindings" / "python"
+    environment = {**os.environ, "GGM_LIBRARY": str(build / "src" / "libggm.so"), "PYTHONPATH": f"{package}:{package / 'tests'}"}
+    command = [sys.executable, "-m", "unittest", "-v", "test_golden.GoldenOnCuda", "test_torch.TorchOnCuda"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=package / "tests")
+        text, status = done.stdout + done.stderr, done.returncode
+    except subprocess.TimeoutExpired as expired:
+        text, status = (expired.stderr or b"").decode(errors="replace") + "\nstopped after 300 s", -1
+    verdicts = {"ok": "passed", "FAIL": "failed", "ERROR": "failed", "skipped": "skipped"}
+    tests = [{"name": f"{match.group(2)}.{match.group(1)}", "verdict": verdicts[match.group(3)], "seconds": None}
+             for match in re.finditer(r"^(\w+) \((?:\w+\.)+?(\w+OnCuda)[.\w]*\).*?\.\.\. (?:.*\n)*?(ok|FAIL|ERROR|skipped)\b", text, re.M)]
+    if status != 0 or not tests:
+        print(text[-6000:])
+        tests.append({"name": f"(the tests of the Python package end well, status {status})", "verdict": "failed", "seconds": None})
+    return {**counts(tests), "tests": tests}
+
+
 # ---- compute-sanitizer -------------------------------------------------------------------------------------------------
 
 def find_sanitizer():
@@ -239,7 +260,7 @@ def parse():
     parser.add_argument("build", nargs="?", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
     parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("--only", default="tests,jit,sanitizers", help="stages to run; a record wants all")
+    parser.add_argument("--only", default="tests,jit,python,sanitizers", help="stages to run; a record wants all")
     parser.add_argument("--add", action="store_true", help="add these stages to the record of the same sources and device in --output")
     parser.add_argument("--join", nargs="+", type=pathlib.Path, metavar="FILE",
                         help="runs nothing: records of the same sources and device, which have each stage once together, become one")
@@ -260,7 +281,7 @@ def earlier_stages(path, now):
     return before
 
 
-STAGES = {"tests": "tests", "jit": "ptx_jit", "sanitizers": "sanitizers"}  # the key that each has in a record
+STAGES = {"tests": "tests", "jit": "ptx_jit", "python": "python", "sanitizers": "sanitizers"}  # the key that each has in a record
 
 
 def join(paths, now):
@@ -300,6 +321,9 @@ def record(arguments):
     if "jit" in stages:
         result["ptx_jit"] = jit_stage(build, arguments.jobs)
         say(f"from PTX: {counts(result['ptx_jit']['tests'])}")
+    if "python" in stages:
+        result["python"] = python_stage(build)
+        say(f"Python: {counts(result['python']['tests'])}")
     if "sanitizers" in stages:
         result["sanitizers"] = sanitizer_stage(build, arguments.jobs)
         for tool in TOOLS:
@@ -310,7 +334,7 @@ def record(arguments):
     path = arguments.output or ROOT / "bench" / "results" / f"tests-{short}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    good = all(stage.get("failed", 0) + stage.get("skipped", 0) == 0 for stage in (result, result.get("ptx_jit", {})))
+    good = all(stage.get("failed", 0) + stage.get("skipped", 0) == 0 for stage in (result, result.get("ptx_jit", {}), result.get("python", {})))
     good = good and all(result["sanitizers"][tool]["verdict"] == "clean" for tool in TOOLS if "sanitizers" in result)
     say(f"{'all passed' if good else 'FAILED'}; written to {path}")
     return 0 if good else 1

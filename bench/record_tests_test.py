@@ -10,6 +10,7 @@ import record_tests
 MACHINE = {"source_id": "0123456789ab", "tests_id": "ba9876543210", "device": "made up", "driver": "1.2", "library": "libggm 0.1.0"}
 TESTS = {"passed": 2, "failed": 0, "skipped": 0, "tests": [{"name": "a", "verdict": "passed"}]}
 JIT = {"ptx_jit": {"passed": 1, "failed": 0, "skipped": 0, "tests": []}}
+PYTHON = {"python": {"passed": 3, "failed": 0, "skipped": 0, "tests": []}}
 SANITIZERS = {"sanitizers": {"memcheck": {"verdict": "clean"}}}
 
 
@@ -31,15 +32,15 @@ class Join(unittest.TestCase):
         with self.assertRaisesRegex(record_tests.Refused, text):
             record_tests.join(paths, MACHINE)
 
-    def test_three_stages_once_each_become_one_record(self):
-        paths = [self.write("a", TESTS, seconds=1), self.write("b", SANITIZERS, seconds=20), self.write("c", JIT, seconds=300)]
-        self.assertEqual(record_tests.join(paths, MACHINE), {**MACHINE, **TESTS, **JIT, **SANITIZERS, "seconds": 321})
-        paths = [self.write("a", TESTS, JIT), self.write("b", SANITIZERS)]
-        self.assertEqual(record_tests.join(paths, MACHINE), {**MACHINE, **TESTS, **JIT, **SANITIZERS, "seconds": 20})
+    def test_stages_once_each_become_one_record(self):
+        paths = [self.write("a", TESTS, seconds=1), self.write("b", SANITIZERS, PYTHON, seconds=20), self.write("c", JIT, seconds=300)]
+        self.assertEqual(record_tests.join(paths, MACHINE), {**MACHINE, **TESTS, **JIT, **PYTHON, **SANITIZERS, "seconds": 321})
+        paths = [self.write("a", TESTS, JIT), self.write("b", SANITIZERS, PYTHON)]
+        self.assertEqual(record_tests.join(paths, MACHINE), {**MACHINE, **TESTS, **JIT, **PYTHON, **SANITIZERS, "seconds": 20})
 
     def test_a_missing_stage_is_refused(self):
-        self.refused("no file has the stage sanitizers", self.write("a", TESTS), self.write("b", JIT))
-        self.refused("no file has the stage tests, jit", self.write("b", SANITIZERS))
+        self.refused("no file has the stage python, sanitizers", self.write("a", TESTS), self.write("b", JIT))
+        self.refused("no file has the stage tests, jit", self.write("b", SANITIZERS, PYTHON))
 
     def test_a_stage_in_two_files_is_refused(self):
         a, b = self.write("a", TESTS, JIT), self.write("b", JIT, SANITIZERS)
