@@ -20,9 +20,9 @@ void products_over_rows(std::int32_t type, std::int32_t order) {
   contiguous(GGM_GROUPS_SIZES, 5, 700, 264, 200, false);
   contiguous(GGM_GROUPS_SIZES, 2, 900, nk ? 137 : 136, 72, true);
   contiguous(GGM_GROUPS_OFFSETS, 1, 1040, 136, 1032, false);  // a long K: every stage is filled several times
-  contiguous(GGM_GROUPS_SIZES, 20, 700, 264, 200, false);     // few rows
+  contiguous(GGM_GROUPS_SIZES, 7, 240, 264, 136, false);      // few rows
   contiguous(GGM_GROUPS_OFFSETS, 2, 90, nk ? 137 : 136, 72, true);
-  contiguous(GGM_GROUPS_ROW_GROUP, 20, 700, 264, 200, false);
+  contiguous(GGM_GROUPS_ROW_GROUP, 7, 240, 264, 136, false);
   contiguous(GGM_GROUPS_ROW_GROUP, 2, 90, nk ? 137 : 136, 72, true);
   contiguous(GGM_GROUPS_ROW_GROUP, 5, 700, 264, 200, false);
   contiguous(GGM_GROUPS_ROW_GROUP, 2, 900, nk ? 137 : 136, 72, true);
