@@ -90,7 +90,8 @@ constexpr OneBlock one_block(std::int64_t assignments, std::int64_t experts, boo
   block.item_warps = static_cast<int>(ceil_div(assignments, 32 * block.rounds * kCountsAtOnce)) * kCountsAtOnce;
   block.digit = digit_plan(experts).digit[0];
   block.expert_warps = static_cast<int>(ceil_div(block.digit.bins(), 64));
-  const int warps = block.item_warps > block.expert_warps ? block.item_warps : block.expert_warps;
+  // One warp more than have experts: it stores where the last of them ends.
+  const int warps = block.item_warps > block.expert_warps ? block.item_warps : block.expert_warps + 1;
   block.threads = 32 * warps > kLeastSortThreads ? 32 * warps : kLeastSortThreads;
   const int items = static_cast<int>(assignments);
   block.weight_of_row = 4 * block.item_warps * count_entries(block.digit);

@@ -1,9 +1,9 @@
 // Few ids, one block, one launch: the rows, what is known of each row, and the table of the product that follows. A stable
 // counting sort by the whole expert (tile_sort.cuh), all between the ids and the last stores in shared memory.
 //
-// NOTE: this kernel is latency and nothing else. Loads start together, before anything waits; the block has four barriers, five
-// where rows do not fit; what is a quotient became a multiplication on the host; the parameters that are needed late are read
-// early. And as each instruction runs about once, short code counts more than few steps.
+// NOTE: this kernel is latency and nothing else. Loads start together, before anything waits; the block has three barriers;
+// what is a quotient became a multiplication on the host; the parameters that are needed late are read early. And as each
+// instruction runs about once, short code counts more than few steps.
 #include <cuda_fp16.h>
 
 #include "base/status.h"
@@ -11,7 +11,6 @@
 #include "cuda/device/schedule/write_words.cuh"
 #include "cuda/routing/kernels.h"
 #include "cuda/routing/tile_sort.cuh"
-#include "cuda/runtime/block_scan.cuh"
 #include "cuda/runtime/faults.cuh"
 #include "cuda/runtime/launch.cuh"
 #include "plan/clamp.h"
@@ -135,30 +134,19 @@ __device__ __forceinline__ std::int64_t unpacked_tiles(const TileRule& rule, std
   return std::int64_t{tiles >> 16} * rule.many + std::int64_t{tiles & 0xffff} * rule.one;
 }
 
+// A warp with experts knows where they begin among its own. What it has in all it adds here for each higher warp, so that no
+// warp waits for another before the barrier that all pass. Integers: the order of the additions does not show.
+constexpr int kExpertsOfWarp = 64, kMostExpertWarps = kDigitBins / kExpertsOfWarp;
 struct ExpertSums {
-  RowsAndTiles total[2][kSortWarps / 2];  // of each warp; without and with a bound on the rows
+  std::uint32_t rows[kMostExpertWarps + 1], tiles[kMostExpertWarps + 1];  // of lower warps; behind the last warp those of all
+  std::uint32_t tiles_that_fit;                                           // where max_rows ends inside of an expert
 };
 
-// What all lower threads have, and in *all what all have together. The threads are those of the first `warps` warps; one
-// barrier among them.
-__device__ __forceinline__ RowsAndTiles scan_experts(RowsAndTiles own, int warps, RowsAndTiles* totals, RowsAndTiles* all) {
-  const int lane = threadIdx.x % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  RowsAndTiles through = own;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const std::uint32_t rows = __shfl_up_sync(0xffffffffu, through.rows, step);
-    const std::uint32_t tiles = __shfl_up_sync(0xffffffffu, through.tiles, step);
-    through.rows += lane >= step ? rows : 0;
-    through.tiles += lane >= step ? tiles : 0;
-  }
-  if (lane == 31) totals[warp] = through;
-  sync_first(warps);
-  const RowsAndTiles other = lane < warps ? totals[lane] : RowsAndTiles{0, 0};
-  const bool lower = lane < warp;
-  all->rows = __reduce_add_sync(0xffffffffu, other.rows);
-  all->tiles = __reduce_add_sync(0xffffffffu, other.tiles);
-  return {through.rows - own.rows + __reduce_add_sync(0xffffffffu, lower ? other.rows : 0u),
-          through.tiles - own.tiles + __reduce_add_sync(0xffffffffu, lower ? other.tiles : 0u)};
+// Before the barrier that is before place_experts.
+__device__ __forceinline__ void clear_sums(const OneBlockParams& p, const OneBlockShared& shared, ExpertSums& sums) {
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread <= kMostExpertWarps) sums.rows[thread] = sums.tiles[thread] = 0;
+  if (thread == 0) shared.first[p.block.digit.bins()] = 0;
 }
 
 // Turns the counts of one pair of experts, a column, into those of all earlier warps. Gives their sum.
@@ -179,49 +167,95 @@ __device__ __forceinline__ std::uint32_t scan_column(std::uint32_t* column, int 
   return sum;
 }
 
-// By the warps that have experts, two a thread: where the rows and tiles of each begin.
-__device__ __forceinline__ void place_experts(const OneBlockParams& p, const OneBlockShared& shared, ExpertSums& sums) {
-  const int thread = static_cast<int>(threadIdx.x), pairs = p.block.digit.bins() / 2;
-  const auto most = static_cast<std::uint32_t>(p.max_rows);
-  const TileRule& rule = p.recipe.rule;
+// Of the two experts of a thread.
+struct TwoExperts {
+  RowsAndTiles before;       // of all lower experts of the warp
+  std::uint32_t even, odd;   // rows
+  std::uint32_t even_tiles;  // packed
+};
+
+// By the warps that have experts: where the rows and tiles of each begin among those of the warp.
+__device__ __forceinline__ TwoExperts place_experts(const OneBlockParams& p, const OneBlockShared& shared, ExpertSums& sums) {
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int pairs = p.block.digit.bins() / 2;
   const std::uint32_t counts =
       thread < pairs ? scan_column(shared.entries + thread, p.block.item_warps, count_entries(p.block.digit)) : 0;
-  std::uint32_t even = counts & 0xffff, odd = counts >> 16, even_tiles;
-  RowsAndTiles before, all;
+  TwoExperts two;
+  two.even = counts & 0xffff;
+  two.odd = counts >> 16;
+  two.even_tiles = packed_tiles(p.recipe.rule, two.even);
+  const RowsAndTiles own = {two.even + two.odd, two.even_tiles + packed_tiles(p.recipe.rule, two.odd)};
+  RowsAndTiles through = own;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const std::uint32_t rows = __shfl_up_sync(0xffffffffu, through.rows, step);
+    const std::uint32_t tiles = __shfl_up_sync(0xffffffffu, through.tiles, step);
+    through.rows += lane >= step ? rows : 0;
+    through.tiles += lane >= step ? tiles : 0;
+  }
+  two.before = {through.rows - own.rows, through.tiles - own.tiles};
+  const std::uint32_t all_rows = __shfl_sync(0xffffffffu, through.rows, 31);
+  const std::uint32_t all_tiles = __shfl_sync(0xffffffffu, through.tiles, 31);
+  if (lane > warp && lane <= p.block.expert_warps) {
+    atomicAdd(&sums.rows[lane], all_rows);
+    atomicAdd(&sums.tiles[lane], all_tiles);
+  }
+  // The second start lies at an odd expert, behind the experts where their number is odd. The pair behind the last is there
+  // where one warp has more threads than pairs; else the start behind the experts is the one behind all warps, and 0 in
+  // `first`.
+  if (thread <= pairs)
+    reinterpret_cast<std::uint32_t*>(shared.first)[thread] = two.before.rows | (two.before.rows + two.even) << 16;
+  return two;
+}
+
+// From here on: behind the barrier after place_experts. Rows of lower experts, those that do not fit included.
+__device__ __forceinline__ std::uint32_t rows_before(const OneBlockShared& shared, const ExpertSums& sums, int expert) {
+  return shared.first[expert] + sums.rows[expert / kExpertsOfWarp];
+}
+__device__ __forceinline__ std::uint32_t used_rows(const OneBlockParams& p, const ExpertSums& sums) {
+  return min(sums.rows[p.block.expert_warps], static_cast<std::uint32_t>(p.max_rows));
+}
+__device__ __forceinline__ RowsAndTiles add_lower_warps(const RowsAndTiles& before, const ExpertSums& sums) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  return {before.rows + sums.rows[warp], before.tiles + sums.tiles[warp]};
+}
+
+// Where rows are dropped: all tiles, which the one thread finds in whose experts the rows that fit end.
+__device__ __forceinline__ void find_tiles_that_fit(const OneBlockParams& p, const TwoExperts& two, ExpertSums& sums) {
+  const TileRule& rule = p.recipe.rule;
+  const auto most = static_cast<std::uint32_t>(p.max_rows);
+  const RowsAndTiles before = add_lower_warps(two.before, sums);
+  const std::uint32_t middle = before.rows + two.even;
+  if (before.rows > most || middle + two.odd <= most) return;
+  sums.tiles_that_fit = before.tiles + (middle > most ? packed_tiles(rule, most - before.rows)
+                                                      : two.even_tiles + packed_tiles(rule, most - middle));
+}
+
+// What the caller and the product read of the experts, and of the end behind them; behind the barrier after
+// find_tiles_that_fit. By one warp more than there are with experts, because the end may lie behind the last of those.
+__device__ __forceinline__ void store_experts(const OneBlockParams& p, const TwoExperts& two, const ExpertSums& sums) {
+  const auto most = static_cast<std::uint32_t>(p.max_rows);
+  const TableRecipe& recipe = p.recipe;
+  RowsAndTiles before = add_lower_warps(two.before, sums);
+  int place = 2 * static_cast<int>(threadIdx.x);
 #pragma unroll 1
-  for (int pass = 0;; ++pass) {  // once more only where rows are dropped
-    even_tiles = packed_tiles(rule, even);
-    before = scan_experts({even + odd, even_tiles + packed_tiles(rule, odd)}, p.block.expert_warps, sums.total[pass], &all);
-    if (all.rows <= most) break;
-    if (thread == 0) count_faults(p.faults, GGM_FAULT_ROWS_DROPPED, all.rows - most);
-    const std::uint32_t start = min(before.rows, most), middle = min(before.rows + even, most);
-    odd = min(before.rows + even + odd, most) - middle;
-    even = middle - start;
+  for (const int behind = place + 2; place < behind && place <= p.experts; ++place) {
+    const bool table = recipe.table.tile_offsets != nullptr, cut = before.rows > most;
+    p.out.group_offsets[place] = static_cast<std::int32_t>(min(before.rows, most));
+    if (table) recipe.table.tile_offsets[place] = unpacked_tiles(recipe.rule, cut ? sums.tiles_that_fit : before.tiles);
+    if (place == p.experts) {
+      if (table) *recipe.table.tile_counter = 0;
+      if (cut) count_faults(p.faults, GGM_FAULT_ROWS_DROPPED, before.rows - most);
+    }
+    before.rows += two.even;
+    before.tiles += two.even_tiles;
   }
-  // The second start lies at an odd expert, behind the experts where their number is odd.
-  if (thread < pairs) reinterpret_cast<std::uint32_t*>(shared.first)[thread] = before.rows | (before.rows + even) << 16;
-  const bool table = p.recipe.table.tile_offsets != nullptr;
-  const int expert = 2 * thread;
-  if (expert < p.experts) {
-    p.out.group_offsets[expert] = static_cast<std::int32_t>(before.rows);
-    if (table) p.recipe.table.tile_offsets[expert] = unpacked_tiles(rule, before.tiles);
-  }
-  if (expert + 1 < p.experts) {
-    p.out.group_offsets[expert + 1] = static_cast<std::int32_t>(before.rows + even);
-    if (table) p.recipe.table.tile_offsets[expert + 1] = unpacked_tiles(rule, before.tiles + even_tiles);
-  }
-  if (thread != 0) return;
-  shared.first[p.block.digit.bins()] = static_cast<unsigned short>(all.rows);
-  p.out.group_offsets[p.experts] = static_cast<std::int32_t>(all.rows);
-  if (!table) return;
-  p.recipe.table.tile_offsets[p.experts] = unpacked_tiles(rule, all.tiles);
-  *p.recipe.table.tile_counter = 0;
 }
 
 // The items into their rows, which lie in shared memory until all are known: stores from place to place cost one multiprocessor
 // a cycle for each item.
 template <int rounds>
-__device__ __forceinline__ void place_rows(const OneBlockParams& p, const OneBlockShared& shared,
+__device__ __forceinline__ void place_rows(const OneBlockParams& p, const OneBlockShared& shared, const ExpertSums& sums,
                                            const TileItems<rounds>& items, const std::uint32_t (&weights)[rounds]) {
   const unsigned short* earlier_warps = WarpCounts(shared.entries, p.block.digit).counts_of_this_warp();
 #pragma unroll
@@ -230,8 +264,7 @@ __device__ __forceinline__ void place_rows(const OneBlockParams& p, const OneBlo
     if (key == kOutside) continue;
     std::int32_t row = -1;
     if (key >= 0) {
-      // Where rows are dropped, starts do not exceed max_rows; positions behind it may coincide, and are no rows either way.
-      const std::uint32_t position = shared.first[key] + earlier_warps[key] + items.rank[i];
+      const std::uint32_t position = rows_before(shared, sums, key) + earlier_warps[key] + items.rank[i];
       if (position < static_cast<std::uint32_t>(p.max_rows)) {
         row = static_cast<std::int32_t>(position);
         shared.assignment_of_row[row] = static_cast<unsigned short>(assignment);
@@ -252,9 +285,9 @@ __device__ __forceinline__ std::int32_t turn_of(const unsigned short* rows_of_to
   return turn;
 }
 
-__device__ __forceinline__ void write_rows(const OneBlockParams& p, const OneBlockShared& shared) {
+__device__ __forceinline__ void write_rows(const OneBlockParams& p, const OneBlockShared& shared, const ExpertSums& sums) {
   const RowPointers& out = p.out;
-  const int rows = shared.first[p.block.digit.bins()];
+  const int rows = static_cast<int>(used_rows(p, sums));
 #pragma unroll 1
   for (int r = static_cast<int>(threadIdx.x); r < p.max_rows; r += static_cast<int>(blockDim.x)) {
     const bool used = r < rows;
@@ -281,9 +314,10 @@ __global__ void __launch_bounds__(kSortThreads, 1) route_in_one_block(const __gr
   const OneBlockShared shared(words, p.block);
   const WarpCounts warp_counts(words, p.block.digit);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const bool has_items = warp < p.block.item_warps;
+  const bool has_items = warp < p.block.item_warps, has_experts = warp < p.block.expert_warps;
   TileItems<rounds> items;
   std::uint32_t weights[rounds], bad = 0;
+  TwoExperts two{};
   // Every thread, so that a bad num_tokens is counted also without assignments.
   const auto real = static_cast<std::uint32_t>(real_tokens(p.num_tokens, p.tokens, p.faults)) * p.top_k;
   if (has_items) {
@@ -293,17 +327,22 @@ __global__ void __launch_bounds__(kSortThreads, 1) route_in_one_block(const __gr
     bad = find_experts(p, ids, items);
     rank_in_warp(items, p.block.digit, warp_counts);
   }
+  clear_sums(p, shared, sums);
   const WordWriter writer(p.recipe);
   __syncthreads();
-  if (warp < p.block.expert_warps) place_experts(p, shared, sums);
+  if (has_experts) two = place_experts(p, shared, sums);
   __syncthreads();
-  if (has_items) place_rows(p, shared, items, weights);
+  if (has_items) place_rows(p, shared, sums, items, weights);
+  if (has_experts && p.max_rows < p.assignments) find_tiles_that_fit(p, two, sums);
   writer.write(p.recipe.table, p.recipe.group_count, [&](int expert) {
-    const std::uint32_t start = shared.first[expert], size = shared.first[expert + 1] - start;
+    const auto most = static_cast<std::uint32_t>(p.max_rows);
+    const std::uint32_t start = min(rows_before(shared, sums, expert), most);
+    const std::uint32_t size = min(rows_before(shared, sums, expert + 1), most) - start;
     return FoundGroup{start, size, expert, size > 0, true};
   });
   __syncthreads();
-  write_rows(p, shared);
+  if (warp <= p.block.expert_warps) store_experts(p, two, sums);
+  write_rows(p, shared, sums);
   count_faults_of_warp(p.faults, GGM_FAULT_BAD_ID, bad);
 }
 

@@ -1,13 +1,9 @@
-// For kernels of one block: an inclusive scan over all threads, for those that walk offsets and groups in chunks, and a barrier
-// of some warps, for those that scan once.
+// For kernels of one block that walk offsets and groups in chunks: an inclusive scan over all threads.
 #pragma once
 
 #include <cstdint>
 
 namespace ggm::cuda {
-
-// A barrier of the first `warps` warps of the block; the others go on.
-__device__ __forceinline__ void sync_first(int warps) { asm volatile("bar.sync 1, %0;" ::"r"(warps * 32) : "memory"); }
 
 inline constexpr int kScanThreads = 1024;
 
