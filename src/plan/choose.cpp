@@ -33,6 +33,21 @@ ForcedKernel forced_kernel() {
   return forced;
 }
 
+double average_rows(const ProductShape& shape) {
+  return static_cast<double>(shape.rows) / static_cast<double>(max64(shape.groups, 1));
+}
+
+// The mean of what groups need, from what one of so many rows does.
+template <typename Need>
+double expected(double average, std::int64_t max_rows, const Need& need) {
+  // Eight equally likely values of a normal distribution: its octiles' midpoints, in standard deviations.
+  constexpr double kSpread[] = {-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53};
+  double sum = 0;
+  for (double deviations : kSpread)
+    sum += need(std::min(average + deviations * std::sqrt(average), static_cast<double>(max_rows)));
+  return sum / static_cast<double>(std::size(kSpread));
+}
+
 }  // namespace
 
 const char* rejection(const GemmKernel& kernel, const ProductShape& shape, const Device& device) {
@@ -44,18 +59,27 @@ const char* rejection(const GemmKernel& kernel, const ProductShape& shape, const
 }
 
 double expected_row_tiles(double average, std::int64_t max_rows, int tile_m) {
-  // Eight equally likely values of a normal distribution: its octiles' midpoints, in standard deviations.
-  constexpr double kSpread[] = {-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53};
-  double tiles = 0;
-  for (double deviations : kSpread) {
-    const double rows = std::min(average + deviations * std::sqrt(average), static_cast<double>(max_rows));
-    tiles += std::max(std::ceil(rows / tile_m), 1.0);
-  }
-  return tiles / static_cast<double>(std::size(kSpread));
+  return expected(average, max_rows, [&](double rows) { return std::max(std::ceil(rows / tile_m), 1.0); });
+}
+
+double expected_wgmma_work(const WgmmaKernel& kernel, const ProductShape& shape) {
+  constexpr std::int64_t kInnerStep = 64, kPart = 128;  // a warpgroup's, of the left tile
+  constexpr double kStep = 8;
+  const auto lefts = static_cast<double>(ceil_div(shape.columns, kernel.left_tile()));
+  const auto parts = static_cast<double>(ceil_div(shape.inner, kInnerStep) * (kernel.left_tile() / kPart));
+  return expected(average_rows(shape), shape.max_rows, [&](double rows) {
+    rows = std::max(std::ceil(rows), 1.0);
+    double rights = std::ceil(rows / kernel.max_right);
+    const bool shared = rights > 1;
+    if (shared) rights = 2 * std::ceil(rights / 2);
+    const double width = 8 * std::ceil(std::ceil(rows / rights) / 8);
+    const double pairs = shared ? lefts * rights / 2 : std::ceil(lefts / 2);
+    return pairs * (parts * ((shared ? kPart / 2 : kPart) + width + kStep) + kernel.pair_work);
+  });
 }
 
 ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int* kernel) {
-  const double average = static_cast<double>(shape.rows) / static_cast<double>(max64(shape.groups, 1));
+  const double average = average_rows(shape);
   const auto cost = [&](const GemmKernel& k) {
     return expected_row_tiles(std::min(average, static_cast<double>(shape.max_rows)), shape.max_rows, k.tile_m) * k.tile_m /
            k.rate;
@@ -92,16 +116,21 @@ ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int m
     return GGM_STATUS_SUCCESS;
   const ForcedKernel forced = forced_kernel();
   if (forced.portable >= 0) return GGM_STATUS_SUCCESS;
-  // Groups of few rows: memory bounds those, and stages of more weights and fewer rows are more bytes under way. Groups above
-  // the average still fit one tile.
-  const bool few = shape.rows <= max64(shape.groups, 1) * (kFewRight * 3 / 4);
+  // NOTE: kernels for few rows were never better from two tiles a group on, so the estimate is not asked there.
+  const bool may_be_few = average_rows(shape) < 2 * kFewRight;
   for (int i = 0; i < kWgmmaKernelCount; ++i) {
     const WgmmaKernel& row = kWgmmaKernels[i];
     const bool takes_rows = row.gathered ? shape.gathered : !shape.gathered || shape.may_sort;
     if (row.turned == shape.variable_k || !takes_rows) continue;
-    if (row.turned && forced.wgmma < 0 && row.for_few() != few) continue;
-    // Rows in order come first in the table, and are faster even with the copy.
-    if (*kernel < 0 && (forced.wgmma < 0 || forced.wgmma == i)) *kernel = i;
+    if (forced.wgmma >= 0) {
+      if (forced.wgmma == i) *kernel = i;
+      continue;
+    }
+    // Rows in order come first in the table, and are faster even with the copy. Of those for few rows and for many the one that
+    // is expected to need less.
+    const bool better = *kernel >= 0 && row.gathered == kWgmmaKernels[*kernel].gathered && may_be_few &&
+                        expected_wgmma_work(row, shape) < expected_wgmma_work(kWgmmaKernels[*kernel], shape);
+    if (*kernel < 0 || better) *kernel = i;
   }
   if (forced.wgmma >= 0 && *kernel < 0)
     return fail(GGM_STATUS_UNSUPPORTED, "GGM_KERNELS = %s does not serve this product", kWgmmaKernels[forced.wgmma].name);

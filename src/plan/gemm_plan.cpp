@@ -27,6 +27,8 @@ ggm_status_t make_plan(const GemmProblem& problem, const Device& device, GemmPla
     shape.max_rows = problem.m;
     // Groups of a contiguous layout share m; each masked or variable-K group has m rows of its own.
     shape.rows = problem.layout == Layout::contiguous ? problem.m : (Checked(problem.m) * Checked(problem.groups)).value;
+    shape.columns = problem.n;
+    shape.inner = problem.k;
     shape.variable_k = problem.layout == Layout::variable_k;
     shape.gathered = problem.group_form == GroupForm::row_group;
     shape.portable = shape.gathered && shape.variable_k;

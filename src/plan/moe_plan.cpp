@@ -33,13 +33,15 @@ bool sorts_for_dx(const MoeProblem& problem) {
 }
 
 // The product over the rows of an operand that lies by tokens (gathered) or in sorted rows.
-ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped) {
+ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped, std::int64_t columns, std::int64_t inner) {
   ProductShape shape{};
   shape.type = problem.x_type;
   shape.groups = problem.routing.experts;
   shape.rows = shape.max_rows = problem.routing.max_rows;
   shape.ordered = ordered;
   shape.gathered = !grouped;
+  shape.columns = columns;
+  shape.inner = inner;
   return shape;
 }
 
@@ -101,8 +103,9 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   plan->ordered = resolve_ordered(problem, by_tokens);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   if (cuda)
-    GGM_TRY(choose_kernels(row_product(problem, plan->ordered, problem.input_grouped), device, plan->multiprocessors,
-                           &plan->kernels));
+    GGM_TRY(
+        choose_kernels(row_product(problem, plan->ordered, problem.input_grouped, problem.out_features, problem.in_features),
+                       device, plan->multiprocessors, &plan->kernels));
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   plan->table = book_groups(problem.routing.experts, device, &ledger);
@@ -129,7 +132,8 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   if (dx || dw) {
     if (cuda) {
-      ProductShape shape = row_product(problem, plan->ordered, problem.output_grouped);
+      ProductShape shape =
+          row_product(problem, plan->ordered, problem.output_grouped, problem.in_features, problem.out_features);
       shape.may_sort = sorts_for_dx(problem);
       GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->dx_kernels));
     }

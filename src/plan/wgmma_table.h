@@ -17,17 +17,18 @@ struct WgmmaKernel {
   int stages;        // steps of 64 along K in flight
   int staging;       // bytes that results pass through
   bool one_staging;  // the warpgroups take turns with them; else each has its own
+  int pair_work;     // of a pair of tiles beside its steps and beyond that of a kernel for few rows: expected_wgmma_work
 
   constexpr bool for_few() const { return turned && max_right == kFewRight; }
   constexpr int left_tile() const { return together ? 256 : 128; }  // rows of the left operand in a tile
 };
 
 inline constexpr WgmmaKernel kWgmmaKernels[] = {
-    {"wgmma_144x128", true, false, false, 144, 6, 18432, true},
-    {"wgmma_144x256_gather", true, true, true, 144, 4, 12288, false},
-    {"wgmma_128x192_k", false, false, false, 192, 5, 12288, false},
-    {"wgmma_64x128", true, false, false, kFewRight, 8, 18432, true},
-    {"wgmma_64x128_gather", true, true, false, kFewRight, 8, 12288, false},
+    {"wgmma_144x128", true, false, false, 144, 6, 18432, true, 180},
+    {"wgmma_144x256_gather", true, true, true, 144, 4, 12288, false, 580},
+    {"wgmma_128x192_k", false, false, false, 192, 5, 12288, false, 0},
+    {"wgmma_64x128", true, false, false, kFewRight, 8, 18432, true, 0},
+    {"wgmma_64x128_gather", true, true, false, kFewRight, 8, 12288, false, 0},
 };
 inline constexpr int kWgmmaKernelCount = sizeof(kWgmmaKernels) / sizeof(kWgmmaKernels[0]);
 inline constexpr int kWgmmaSharedBytes = 227 * 1024;  // that a block may take on capability 9.0
