@@ -121,7 +121,7 @@ ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int m
   for (int i = 0; i < kWgmmaKernelCount; ++i) {
     const WgmmaKernel& row = kWgmmaKernels[i];
     const bool takes_rows = row.gathered ? shape.gathered : !shape.gathered || shape.may_sort;
-    if (row.turned == shape.variable_k || !takes_rows) continue;
+    if (row.over_k != shape.variable_k || !takes_rows) continue;
     if (forced.wgmma >= 0) {
       if (forced.wgmma == i) *kernel = i;
       continue;

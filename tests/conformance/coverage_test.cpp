@@ -30,7 +30,7 @@ void add_portable(const ggm::Device& device, std::int32_t type, const std::vecto
 // Lines with the wgmma kernels of products over rows: `heads` with rows in order, `gathered` with rows through a list.
 void add_wgmma(const std::vector<std::string>& heads, const std::vector<std::string>& gathered, Launched* all) {
   for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels) {
-    if (!kernel.turned) continue;
+    if (kernel.over_k) continue;
     for (const std::string& head : kernel.gathered ? gathered : heads) all->insert(head + ": " + kernel.name);
   }
 }
@@ -60,7 +60,7 @@ Launched required(const ggm::Device& device) {
     add_wgmma(layers, layers, &all);
     for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels)
       for (const std::string& line : gradients)
-        if (!kernel.turned) all.insert(line + ": " + kernel.name);
+        if (kernel.over_k) all.insert(line + ": " + kernel.name);
   }
   return all;
 }

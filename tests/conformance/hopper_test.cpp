@@ -60,7 +60,7 @@ template <typename Visit>
 void each_kernel_for_rows(bool list, const Visit& visit) {
   int count = 0;
   for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels) {
-    if (!kernel.turned || kernel.gathered != list) continue;
+    if (kernel.over_k || kernel.gathered != list) continue;
     INFO("forced: " << kernel.name);
     const Forced forced(kernel.name);
     visit();

@@ -91,7 +91,7 @@ TEST_CASE("wgmma choice: 16-bit products over rows in order, through a list, and
       CHECK(choice_of(gathered(rows_of(average, type))) == (few ? "wgmma_64x128_gather" : "wgmma_144x256_gather"));
       ProductShape over_k = rows_of(average, type);
       over_k.variable_k = true;
-      CHECK(choice_of(over_k) == "wgmma_128x192_k");
+      CHECK(choice_of(over_k) == "wgmma_192x128_k");
     }
   ProductShape no_groups = rows_of(0);
   no_groups.groups = 0;
@@ -206,7 +206,7 @@ TEST_CASE("wgmma choice: every kernel of the table is taken for something, and f
         if (kernel < 0) continue;
         taken[kernel] = true;
         CHECK(kWgmmaKernels[kernel].gathered == list);
-        CHECK(kWgmmaKernels[kernel].turned != over_k);
+        CHECK(kWgmmaKernels[kernel].over_k == over_k);
       }
   for (int kernel = 0; kernel < kWgmmaKernelCount; ++kernel) {
     INFO(kWgmmaKernels[kernel].name);
@@ -258,7 +258,7 @@ TEST_CASE("GGM_KERNELS: the name of a wgmma kernel leaves that one, however few 
     const WgmmaKernel& row = kWgmmaKernels[kernel];
     const Forced forced(row.name);
     INFO(row.name);
-    ProductShape fits = row.turned ? rows_of(3) : variable_k();
+    ProductShape fits = row.over_k ? variable_k() : rows_of(3);
     fits.gathered = row.gathered;
     ProductKernels kernels;
     GGM_REQUIRE_OK(choose_kernels(fits, hopper(), 132, &kernels));
@@ -268,9 +268,9 @@ TEST_CASE("GGM_KERNELS: the name of a wgmma kernel leaves that one, however few 
 }
 
 TEST_CASE("GGM_KERNELS: a wgmma kernel that does not serve the product is refused, with the variable and its value", "[host]") {
-  const Forced forced("wgmma_128x192_k");
-  require_refused(GGM_STATUS_UNSUPPORTED, rows_of(1000), "wgmma_128x192_k");
-  require_refused(GGM_STATUS_UNSUPPORTED, gathered(rows_of(1000)), "wgmma_128x192_k");
+  const Forced forced("wgmma_192x128_k");
+  require_refused(GGM_STATUS_UNSUPPORTED, rows_of(1000), "wgmma_192x128_k");
+  require_refused(GGM_STATUS_UNSUPPORTED, gathered(rows_of(1000)), "wgmma_192x128_k");
 }
 
 TEST_CASE("GGM_KERNELS: a name that is in no table is refused, with the variable and its value", "[host]") {

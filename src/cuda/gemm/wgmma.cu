@@ -31,7 +31,7 @@ constexpr int kBodyRegisters = 100;  // a kernel with a body has 128 or 168
 const void* find_kernel(int kernel, Type type, Order b_order) {
   const bool contiguous = b_order == Order::inner_contiguous;
   const WgmmaKernel& row = kWgmmaKernels[kernel];
-  if (!row.turned) return wgmma_kernel_k(type);
+  if (row.over_k) return wgmma_kernel_k(type);
   if (row.for_few()) {
     if (row.gathered) return contiguous ? wgmma_kernel_few_gather_contiguous(type) : wgmma_kernel_few_gather_strided(type);
     return contiguous ? wgmma_kernel_few_rows_contiguous(type) : wgmma_kernel_few_rows_strided(type);
@@ -48,24 +48,17 @@ CUtensorMapDataType map_type(Type type) {
   }
 }
 
-// A map of boxes of `box_rows` rows of 128 bytes.
-ggm_status_t encode(const MapSource& source, int box_rows, CUtensorMap* map) {
-  const auto ld = static_cast<cuuint64_t>(source.ld_bytes);
-  const auto rows = static_cast<cuuint64_t>(source.rows);
-  cuuint64_t extents[4] = {static_cast<cuuint64_t>(source.inner), rows, static_cast<cuuint64_t>(source.groups), 1};
-  cuuint64_t strides[3] = {ld, source.by_group ? static_cast<cuuint64_t>(source.group_bytes) : ld, ld};
-  if (source.ends_with_group) {
-    extents[1] = kRaggedRows;
-    extents[2] = rows + 1;
-    extents[3] = cuuint64_t{kRaggedRows} + 1;
-    strides[1] = ld;
-    strides[2] = (cuuint64_t{1} << 34) - ld;
-  }
-  const cuuint32_t box[4] = {static_cast<cuuint32_t>(128 / bytes_of(source.type)), static_cast<cuuint32_t>(box_rows), 1, 1};
+struct MapShape {
+  cuuint64_t extents[4], strides[3];
+  cuuint32_t box[4];
+};
+
+ggm_status_t encode(const MapSource& source, const MapShape& shape, CUtensorMap* map) {
   const cuuint32_t steps[4] = {1, 1, 1, 1};
-  const CUresult result = encode_tiled.load()(map, map_type(source.type), 4, const_cast<void*>(source.base), extents, strides,
-                                              box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode_tiled.load()(map, map_type(source.type), 4, const_cast<void*>(source.base), shape.extents, shape.strides,
+                          shape.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     return fail(GGM_STATUS_CUDA_ERROR, "cuTensorMapEncodeTiled: error %d (base %p, %lld x %lld, rows of %lld bytes)",
                 static_cast<int>(result), source.base, static_cast<long long>(source.rows),
@@ -73,13 +66,43 @@ ggm_status_t encode(const MapSource& source, int box_rows, CUtensorMap* map) {
   return GGM_STATUS_SUCCESS;
 }
 
+// Elements of 128 bytes, the width of the swizzle.
+cuuint32_t line_of(Type type) { return static_cast<cuuint32_t>(128 / bytes_of(type)); }
+
+// Boxes of `box_rows` rows of 128 bytes.
+ggm_status_t encode_rows(const MapSource& source, int box_rows, CUtensorMap* map) {
+  const auto ld = static_cast<cuuint64_t>(source.ld_bytes), rows = static_cast<cuuint64_t>(source.rows);
+  MapShape shape{{static_cast<cuuint64_t>(source.inner), rows, static_cast<cuuint64_t>(source.groups), 1},
+                 {ld, source.by_group ? static_cast<cuuint64_t>(source.group_bytes) : ld, ld},
+                 {line_of(source.type), static_cast<cuuint32_t>(box_rows), 1, 1}};
+  if (source.ends_with_group) {
+    shape.extents[1] = kRaggedRows;
+    shape.extents[2] = rows + 1;
+    shape.extents[3] = cuuint64_t{kRaggedRows} + 1;
+    shape.strides[1] = ld;
+    shape.strides[2] = (cuuint64_t{1} << 34) - ld;
+  }
+  return encode(source, shape, map);
+}
+
+// Boxes of eight rows of two times 128 bytes.
+ggm_status_t encode_results(const MapSource& d, CUtensorMap* map) {
+  const cuuint32_t line = line_of(d.type);
+  const auto ld = static_cast<cuuint64_t>(d.ld_bytes);
+  const MapShape shape{
+      {line, static_cast<cuuint64_t>(d.inner) / line, static_cast<cuuint64_t>(d.rows), static_cast<cuuint64_t>(d.groups)},
+      {128, ld, d.by_group ? static_cast<cuuint64_t>(d.group_bytes) : ld},
+      {line, 2, 8, 1}};
+  return encode(d, shape, map);
+}
+
 // `by_width`: the operand's tiles have any multiple of 8 rows, and K inside.
 ggm_status_t make_map(const MapSource& source, bool by_width, OperandMap* map) {
   map->by_group = source.by_group;
   map->from_first_row = source.divided;
   map->ends_with_group = source.ends_with_group;
-  if (!by_width) return encode(source, 64, &map->boxes[0]);
-  for (int box = 0; box < kRightBoxes; ++box) GGM_TRY(encode(source, 8 << box, &map->boxes[box]));
+  if (!by_width) return encode_rows(source, 64, &map->boxes[0]);
+  for (int box = 0; box < kRightBoxes; ++box) GGM_TRY(encode_rows(source, 8 << box, &map->boxes[box]));
   return GGM_STATUS_SUCCESS;
 }
 
@@ -97,14 +120,14 @@ ggm_status_t make_dots_map(const WgmmaKernel& row, const GemmCall& call, const M
   return hopper->dots_by_stages && !row.gathered ? make_map(x, true, &hopper->dots_map) : GGM_STATUS_SUCCESS;
 }
 
-// Results that need no more than a rounding, into rows of D that lie as those of the group do.
+// Results that need no more than a rounding, into rows of D of whole 128 bytes that lie as those of the group do.
 bool fits_result_map(const GemmCall& call, const MapSource& d) {
   const Epilogue& e = call.epilogue;
   if (e.kind != EpilogueKind::store || e.row_weight != nullptr || e.d_rows != nullptr) return false;
   if (!e.only_rounds(e.d_type) || (e.d_type != Type::float32 && e.d_type != call.type)) return false;
   const bool rows_may_be_invalid = call.row_valid != nullptr && call.a_order == Order::inner_contiguous;
   if (rows_may_be_invalid && !e.drop_invalid) return false;
-  return d.obstacle() == nullptr;
+  return d.obstacle() == nullptr && d.inner % line_of(d.type) == 0;
 }
 
 ggm_status_t make_result_map(const GemmCall& call, const MapSource& d, ResultMap* map) {
@@ -113,7 +136,7 @@ ggm_status_t make_result_map(const GemmCall& call, const MapSource& d, ResultMap
   map->wide = d.type == Type::float32;
   map->by_group = d.by_group;
   map->from_first_row = d.divided;
-  return encode(d, 8, &map->box);
+  return encode_results(d, &map->box);
 }
 
 }  // namespace
@@ -159,8 +182,8 @@ ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, 
   const WgmmaKernel& row = kWgmmaKernels[kernel];
   HopperCall hopper;
   hopper.gemm = call;
-  GGM_TRY(make_map(row.turned ? b : a, false, &hopper.left_map));
-  if (!row.gathered) GGM_TRY(make_map(row.turned ? a : b, row.turned, &hopper.right_map));
+  GGM_TRY(make_map(b, false, &hopper.left_map));
+  if (!row.gathered) GGM_TRY(make_map(a, !row.over_k, &hopper.right_map));
   GGM_TRY(make_result_map(call, d, &hopper.result));
   GGM_TRY(make_dots_map(row, call, a, d, &hopper));
 

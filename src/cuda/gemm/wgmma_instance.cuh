@@ -13,9 +13,8 @@ const void* wgmma_instance(Type type) {
   using Shared = HopperShared<row.max_right, right_outer, row.stages, row.staging, row.one_staging, row.gathered, row.together,
                               row.for_few()>;
   static_assert(sizeof(Shared) <= kWgmmaSharedBytes);
-  return type == Type::bfloat16
-             ? reinterpret_cast<const void*>(&gemm_wgmma<Shared, __nv_bfloat16, row.turned, left_outer, right_outer>)
-             : reinterpret_cast<const void*>(&gemm_wgmma<Shared, __half, row.turned, left_outer, right_outer>);
+  return type == Type::bfloat16 ? reinterpret_cast<const void*>(&gemm_wgmma<Shared, __nv_bfloat16, left_outer, right_outer>)
+                                : reinterpret_cast<const void*>(&gemm_wgmma<Shared, __half, left_outer, right_outer>);
 }
 
 }  // namespace ggm::cuda

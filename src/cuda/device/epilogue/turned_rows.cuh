@@ -31,7 +31,7 @@ class TurnedRows {
   __device__ __forceinline__ void store() {
     if (is_plain())
       store_plain();
-    else if (is_plain_ordered() && view_.tile.m_left > kFewRows)
+    else if (Sums::kOverRows && is_plain_ordered() && view_.tile.m_left > kFewRows)
       store_ordered();
     else if (view_.call.epilogue.kind != EpilogueKind::none)
       store_general();
@@ -388,7 +388,7 @@ class TurnedRows {
     for (int part = 0; part * kRows < view_.tile.m_left; ++part) {
       view_.row0 = part * kRows;
       stage_rows(part);
-      if (ordered)
+      if (Sums::kOverRows && ordered)
         ordered_rows<float, kRows, kWarps>(view_);
       else
         store_rows<float, kRows, kWarps>(view_);

@@ -8,11 +8,10 @@
 // Rows that come through a list are fetched by four more warps. Where groups have many of them, both warpgroups multiply the
 // same tile then (storage.cuh).
 //
-// With `turned` the left operand is B, the weights, and the right one A: the rows of a group can be cut into tiles of any
-// multiple of 8 then. Without it A is on the left.
+// The left operand is B and the right one A, so that the sums have D turned: the rows of a group, or those of a weight
+// gradient's result, can be cut into tiles of any multiple of 8 then, and the columns of a tile begin at whole lines of memory.
 #pragma once
 
-#include "cuda/device/epilogue/general_rows.cuh"
 #include "cuda/device/epilogue/turned_rows.cuh"
 #include "cuda/device/hopper/gather_feed.cuh"
 #include "cuda/device/hopper/mapped_rows.cuh"
@@ -48,9 +47,9 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
 }
 
 // The copy engine fetches maps before it needs them, as they come with the launch.
-template <typename Shared, bool turned>
+template <typename Shared, bool right_outer>
 __device__ __forceinline__ void fetch_maps(const HopperCall& call) {
-  constexpr int kBoxes = turned ? kRightBoxes : 1;  // of a right operand
+  constexpr int kBoxes = right_outer ? 1 : kRightBoxes;
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) ptx::prefetch_map(&call.left_map.boxes[0]);
   if (!Shared::kGathered && thread >= 32 && thread < 32 + kBoxes) ptx::prefetch_map(&call.right_map.boxes[thread - 32]);
@@ -73,7 +72,7 @@ __device__ __forceinline__ void store_dots(const HopperCall& call, const TileNot
 }
 
 // The results of one tile, the work of one warpgroup.
-template <typename Element, bool turned, typename Sums, typename Shared>
+template <typename Element, typename Sums, typename Shared>
 __device__ __forceinline__ void store_tile(const HopperCall& call, const TileNotice& notice, const Sums& sums, Shared& shared) {
   const int group = ptx::fresh_thread() / kWarpgroup - Shared::kFirstConsumer;
   const Tile& tile = notice.tiles[Shared::kTogether ? group : 0];
@@ -82,34 +81,25 @@ __device__ __forceinline__ void store_tile(const HopperCall& call, const TileNot
   // A tile behind the group's end, which evens out a pair, has no results; the ordered combine has no turns for it either.
   const bool some = tile.m_left > 0 && tile.n_left > 0;
   using Mapped = MappedRows<Element, Sums, Shared::kStaging>;
-  if constexpr (turned) {
-    using Turned = TurnedRows<Element, Sums, Shared::kStaging>;
-    if (call.result.used || call.dots_by_stages) {  // these write to the staging at once; the other ways come together first
-      ptx::wait_boxes_read<0>();
-      ptx::named_sync(barrier, kWarpgroup);
-    }
+  using Turned = TurnedRows<Element, Sums, Shared::kStaging>;
+  if (call.result.used || call.dots_by_stages) {  // these write to the staging at once; the other ways come together first
+    ptx::wait_boxes_read<0>();
+    ptx::named_sync(barrier, kWarpgroup);
+  }
+  if constexpr (Sums::kOverRows)
     if (call.gemm.epilogue.dots != nullptr) {
       store_dots(call, notice, Turned(call.gemm, tile, sums, staging, barrier), some, shared, group);
       if (call.result.used) ptx::named_sync(barrier, kWarpgroup);  // the staging has been read
     }
-    if (!some) return;
-    if (call.result.used)
-      Mapped(call, tile, sums, staging, barrier).store_turned();
-    else
-      Turned(call.gemm, tile, sums, staging, barrier).store();
-  } else if (!some) {
-    return;
-  } else if (call.result.used) {
-    ptx::wait_boxes_read<0>();
-    __syncwarp();
-    Mapped(call, tile, sums, staging, barrier).store_straight();
-  } else {
-    GeneralRows<Sums>(call.gemm, tile, sums).run();
-  }
+  if (!some) return;
+  if (call.result.used)
+    Mapped(call, tile, sums, staging, barrier).store();
+  else
+    Turned(call.gemm, tile, sums, staging, barrier).store();
 }
 
 // A warpgroup that multiplies: every second tile of the block, or its half of every tile.
-template <typename Element, bool turned, bool left_outer, bool right_outer, typename Shared>
+template <typename Element, bool left_outer, bool right_outer, typename Shared>
 __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& shared, int group) {
   using Sums = WgmmaTile<Element, Shared::kMaxRight, left_outer, right_outer>;
   constexpr bool kTurns = !Shared::kTogether;
@@ -125,14 +115,14 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
     // take the end of the phase before for its own.
     if constexpr (kTurns) ptx::named_sync(kOrderBarrier + group, kBoth);
     sums.multiply(notice, kTurns ? 0 : group * 128, shared, [&] {
-      if constexpr (kTurns && turned)
+      if constexpr (kTurns && !right_outer)
         if (call.dots_by_stages) DotStages<Shared>(shared, notice, group).begin();  // the same holds for these stages
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
     // The first warpgroup's turn comes after the second one's last tile, the second one's after the first one's of this round.
     if constexpr (Shared::kOneStaging)
       ptx::wait(ptx::shared_address(shared.staging_turn + group), (n / kConsumers & 1) ^ (group == 0));
-    store_tile<Element, turned>(call, notice, sums, shared);
+    store_tile<Element>(call, notice, sums, shared);
     if constexpr (Shared::kOneStaging) {
       ptx::wait_boxes_read<0>();
       const int other = Shared::kFirstConsumer + 1 - ptx::fresh_thread() / kWarpgroup;
@@ -143,13 +133,13 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
   ptx::wait_boxes_read<0>();  // shared memory must last as long as that
 }
 
-template <typename Shared, typename Element, bool turned, bool left_outer, bool right_outer>
+template <typename Shared, typename Element, bool left_outer, bool right_outer>
 __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_constant__ HopperCall call) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) char raw[];
   auto& shared = *reinterpret_cast<Shared*>(raw);
   if (ptx::shared_address(raw) % 1024 != 0) __trap();  // the swizzle goes by address bits
-  fetch_maps<Shared, turned>(call);
+  fetch_maps<Shared, right_outer>(call);
   init_barriers(shared);
   ptx::begin_dependent();
   const int role = ptx::uniform(static_cast<int>(threadIdx.x) / kWarpgroup);
@@ -159,7 +149,7 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
   constexpr int kFeeding = kGathered ? 24 : 40, kGathering = 40, kMultiplying = kGathered ? 224 : 232;
   if (role == 0) {
     ptx::shrink_registers<kFeeding>();
-    if (warp == 0) schedule_tiles<turned>(call, shared);
+    if (warp == 0) schedule_tiles(call, shared);
     const int dot_stages = call.dots_by_stages ? DotStages<Shared>::kCount : 0;
     if (warp == 1) feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), dot_stages);
     if constexpr (!kGathered)
@@ -169,7 +159,7 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
     if constexpr (kGathered) gather_right(call, shared);
   } else {
     ptx::grow_registers<kMultiplying>();
-    multiply_tiles<Element, turned, left_outer, right_outer>(call, shared, role - Shared::kFirstConsumer);
+    multiply_tiles<Element, left_outer, right_outer>(call, shared, role - Shared::kFirstConsumer);
   }
   __syncwarp();
   ptx::cluster_sync_diverged();  // nobody leaves while the other block may still copy to it or tell it something

@@ -25,8 +25,9 @@ struct OperandMap {
   bool ends_with_group = false;    // K runs over rows that groups divide
 };
 
-// D as the copy engine stores it: boxes of eight rows of 128 bytes. Used for results that need no more than one rounding, into
-// rows that lie as those of the group do.
+// D as the copy engine stores it: boxes of eight rows of two times 128 bytes; its dimensions are 128 bytes, how many times a
+// row has those, rows, groups. Used for results that need no more than one rounding, into rows of whole 128 bytes that lie as
+// those of the group do.
 struct ResultMap {
   CUtensorMap box;
   bool used = false;

@@ -53,10 +53,9 @@ class GroupCursor {
 };
 
 // Where the tile of this block lies in pair `index` of its group, whose descriptor is there; the work of one lane.
-template <typename Shared, bool turned>
+template <typename Shared>
 __device__ __forceinline__ void place_tile(std::int64_t index, int block, std::uint32_t first_step, TileNotice& notice) {
-  const std::int64_t m = notice.tiles[0].desc.m, n = notice.tiles[0].desc.n;
-  const std::int64_t left = turned ? n : m, right = turned ? m : n;
+  const std::int64_t left = notice.tiles[0].desc.n, right = notice.tiles[0].desc.m;
   const TilePairs pairs(left, right, Shared::kLeftTile, Shared::kMaxRight);
   const TilePairs::Corner corner = pairs.corner(index, block);
   const std::int64_t left0 = min(corner.left, left), right0 = min(corner.right, right);
@@ -65,16 +64,14 @@ __device__ __forceinline__ void place_tile(std::int64_t index, int block, std::u
   notice.width = pairs.width;
   notice.shares_left = pairs.shares_left();
   notice.first_step = first_step;
-  const auto right_rows = static_cast<std::int32_t>(min(right - right0, std::int64_t{pairs.width}));
   for (int i = 0; i < (Shared::kTogether ? kConsumers : 1); ++i) {
-    constexpr int kRows = 128;
-    const std::int64_t own = min(left0 + i * kRows, left);
-    const auto left_rows = static_cast<std::int32_t>(min(left - own, std::int64_t{kRows}));
+    constexpr int kColumns = 128;
+    const std::int64_t own = min(left0 + i * kColumns, left);
     Tile& tile = notice.tiles[i];
-    tile.m0 = turned ? notice.right : static_cast<std::int32_t>(own);
-    tile.n0 = turned ? static_cast<std::int32_t>(own) : notice.right;
-    tile.m_left = turned ? right_rows : left_rows;
-    tile.n_left = turned ? left_rows : right_rows;
+    tile.m0 = notice.right;
+    tile.n0 = static_cast<std::int32_t>(own);
+    tile.m_left = static_cast<std::int32_t>(min(right - right0, std::int64_t{pairs.width}));
+    tile.n_left = static_cast<std::int32_t>(min(left - own, std::int64_t{kColumns}));
     tile.group = static_cast<std::int32_t>(tile.desc.group);
   }
 }
@@ -151,7 +148,7 @@ class PairClaims {
 };
 
 // The scheduler: each block's own, but for the numbers.
-template <bool turned, typename Shared>
+template <typename Shared>
 __device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared& shared) {
   const GemmCall& call = hopper.gemm;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -174,7 +171,7 @@ __device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared&
         copy_descriptor(cursor.moved() || before == nullptr ? call.groups[cursor.group()] : before->tiles[0].desc,
                         notice.tiles[i].desc);
       __syncwarp();
-      if (lane == 0) place_tile<Shared, turned>(number - cursor.begin(), block, first_step, notice);
+      if (lane == 0) place_tile<Shared>(number - cursor.begin(), block, first_step, notice);
       first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK + (hopper.dots_by_stages ? DotStages<Shared>::kCount : 0);
       before = &notice;
     } else if (lane == 0) {

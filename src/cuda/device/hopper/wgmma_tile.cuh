@@ -15,6 +15,7 @@ template <typename Element, int max_right, bool left_outer, bool right_outer>
 class WgmmaTile {
  public:
   static constexpr int kM = 128, kN = max_right;
+  static constexpr bool kOverRows = !right_outer;  // a product over rows, which may have inner products and be combined
   static constexpr int kFragmentsM = 2, kFragmentsN = max_right / 8;  // in the words of WarpTile: 32 rows a warp
 
   __device__ __forceinline__ WgmmaTile() {

@@ -15,18 +15,17 @@ namespace ggm::cuda {
 // How the products count their work: in tiles of a portable kernel, or in pairs of tiles of a wgmma kernel (tile_pairs.h).
 struct TileGrid {
   TileGrid(const GemmKernel& kernel) : tile_m(kernel.tile_m), tile_n(kernel.tile_n) {}
-  TileGrid(const WgmmaKernel& kernel) : left_tile(kernel.left_tile()), max_right(kernel.max_right), turned(kernel.turned) {}
+  TileGrid(const WgmmaKernel& kernel) : left_tile(kernel.left_tile()), max_right(kernel.max_right) {}
 
   int tile_m = 0, tile_n = 0;
   int left_tile = 0, max_right = 0;  // 0: a portable kernel
-  bool turned = false;
 };
 
 // Tiles, or pairs of them, of a group of m x n.
 constexpr GGM_HD std::int64_t count_tiles(const TileGrid& grid, std::int64_t m, std::int64_t n) {
   if (m == 0 || n == 0) return 0;
   if (grid.max_right == 0) return ceil_div(m, grid.tile_m) * ceil_div(n, grid.tile_n);
-  return TilePairs(grid.turned ? n : m, grid.turned ? m : n, grid.left_tile, grid.max_right).count();
+  return TilePairs(n, m, grid.left_tile, grid.max_right).count();
 }
 
 // Quotients of numbers below 2^31 by a divisor of 2 or more, by a multiplication: with s = ceil(log2 d) - 1 and
@@ -67,17 +66,12 @@ constexpr TileRule rule_of_rows(const TileGrid& grid, std::int64_t n) {
   if (grid.max_right == 0) {
     rule.per_tile = Quotient(static_cast<std::uint32_t>(grid.tile_m));
     rule.one = rule.many = static_cast<std::uint32_t>(ceil_div(n, grid.tile_n));
-  } else if (grid.turned) {  // the rows are the right extent: two tiles of it share one of the left
+  } else {  // the rows are the right extent: two tiles of it share one of the left
     const auto lefts = static_cast<std::uint32_t>(ceil_div(n, grid.left_tile));
     rule.per_tile = Quotient(static_cast<std::uint32_t>(grid.max_right));
     rule.pairs = 1;
     rule.one = (lefts + 1) / 2;
     rule.many = lefts;
-  } else {
-    const auto rights = static_cast<std::uint32_t>(ceil_div(n, grid.max_right));
-    rule.per_tile = Quotient(static_cast<std::uint32_t>(grid.left_tile));
-    rule.pairs = rights < 2;
-    rule.one = rule.many = rights < 2 ? rights : (rights + 1) / 2;
   }
   return rule;
 }
