@@ -64,6 +64,25 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
   return regions;
 }
 
+// How many columns of a 16-bit result, whose ordered combine books a float32 sum of [tokens, columns], go through the products
+// at a time when those of all rows are stored in the bytes of that sum: the copy engine or whole lines of stores, and a pass
+// that sums them, instead of rows that wait for their turns. Whole left tiles of the kernels. 0: rows add in turn, because no
+// tile's columns fit, or because each part would be too short beside the two launches more that it takes. NOTE: regions are
+// booked alike in both cases, so that a rule here may look at the number of tokens.
+constexpr std::int64_t kPartColumns = 256;
+constexpr double kLongPart = 3e10, kManyWeights = 1.2e8;  // products, and weights that are read: some 100 us each on an H200
+std::int64_t columns_at_a_time(const MoeProblem& problem, const Region& sums, std::int64_t columns, std::int64_t inner,
+                               Type product) {
+  const std::int64_t rows = problem.routing.max_rows;
+  if (sums.bytes == 0 || rows == 0 || columns == 0) return 0;
+  const std::int64_t fit = sums.bytes / bytes_of(product) / rows;
+  if (fit >= columns) return columns;
+  const std::int64_t part = fit / kPartColumns * kPartColumns;
+  const double of_part = static_cast<double>(part) * static_cast<double>(inner);
+  const double experts = static_cast<double>(min64(rows, problem.routing.experts));
+  return of_part * static_cast<double>(rows) >= kLongPart || of_part * experts >= kManyWeights ? part : 0;
+}
+
 // A copy of rows in sorted order: in the bytes of a region that is done with by then, where they suffice.
 Region book_sorted(const MoeProblem& problem, std::int64_t features, Type type, const Region& done, Ledger* ledger) {
   const Checked elements = Checked(problem.routing.max_rows) * Checked(features);
@@ -102,10 +121,6 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   const bool by_tokens = !problem.output_grouped;
   plan->ordered = resolve_ordered(problem, by_tokens);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
-  if (cuda)
-    GGM_TRY(
-        choose_kernels(row_product(problem, plan->ordered, problem.input_grouped, problem.out_features, problem.in_features),
-                       device, plan->multiprocessors, &plan->kernels));
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   plan->table = book_groups(problem.routing.experts, device, &ledger);
@@ -115,6 +130,14 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
     plan->products = combine.products;
     plan->sums = combine.sums;
     plan->turns = combine.turns;
+  }
+  if (cuda) {
+    plan->part_columns =
+        columns_at_a_time(problem, plan->sums, problem.out_features, problem.in_features, problem.forward_product_type);
+    const bool in_turn = plan->ordered && plan->part_columns == 0;
+    const std::int64_t columns = plan->part_columns > 0 ? plan->part_columns : problem.out_features;
+    GGM_TRY(choose_kernels(row_product(problem, in_turn, problem.input_grouped, columns, problem.in_features), device,
+                           plan->multiprocessors, &plan->kernels));
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
   return close_ledger(ledger, &plan->workspace_bytes);
@@ -130,10 +153,20 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
   plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
+  if (by_tokens) {
+    const CombineRegions combine = book_combine(problem, plan->ordered, problem.in_features, problem.backward_product_type,
+                                                problem.dx_type, device, &ledger);
+    plan->products = combine.products;
+    plan->sums = combine.sums;
+    plan->turns = combine.turns;
+  }
   if (dx || dw) {
     if (cuda) {
-      ProductShape shape =
-          row_product(problem, plan->ordered, problem.output_grouped, problem.in_features, problem.out_features);
+      plan->part_columns =
+          columns_at_a_time(problem, plan->sums, problem.in_features, problem.out_features, problem.backward_product_type);
+      const bool in_turn = plan->ordered && plan->part_columns == 0;
+      const std::int64_t columns = plan->part_columns > 0 ? plan->part_columns : problem.in_features;
+      ProductShape shape = row_product(problem, in_turn, problem.output_grouped, columns, problem.out_features);
       shape.may_sort = sorts_for_dx(problem);
       GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->dx_kernels));
     }
@@ -144,13 +177,6 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
       plan->sorted_dy = book_sorted(problem, problem.out_features, problem.dy_type, Region{}, &ledger);
     plan->dots_of_sorted_x = dw && !problem.input_grouped && in_order && may_sort_for_dots(problem);
     if (plan->dots_of_sorted_x) plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, Region{}, &ledger);
-  }
-  if (by_tokens) {
-    const CombineRegions combine = book_combine(problem, plan->ordered, problem.in_features, problem.backward_product_type,
-                                                problem.dx_type, device, &ledger);
-    plan->products = combine.products;
-    plan->sums = combine.sums;
-    plan->turns = combine.turns;
   }
   if (dw) {
     const Checked blocks = ceil_div(problem.in_features, kDotColumns);

@@ -75,6 +75,8 @@ struct MoeForwardPlan {
   std::int64_t workspace_bytes = 0;
   ProductKernels kernels;
   bool ordered = false;  // resolved combine; false also when the output is grouped
+  // Ordered, CUDA: rows of so many columns at a time are stored in the bytes of `sums` and summed; 0: rows add in turn.
+  std::int64_t part_columns = 0;
   RowArrays rows;
   RouteScratch scratch;
   GroupTable table;
@@ -89,7 +91,8 @@ struct MoeBackwardPlan {
   std::int64_t workspace_bytes = 0;
   ProductKernels dx_kernels;        // product dy @ W, for dx and d_routing_weights
   ProductKernels d_weight_kernels;  // product over rows
-  bool ordered = false;
+  bool ordered = false;             // as in the forward
+  std::int64_t part_columns = 0;
   RowArrays rows;
   RouteScratch scratch;
   GroupTable dx_table, d_weight_table;

@@ -65,6 +65,7 @@ ggm_status_t sort_x(const Backward& b) {
 
 RowResult dx_result(const Backward& b) {
   const MoeProblem& problem = b.problem;
+  const bool in_parts = b.plan.part_columns > 0;
   return {.out = b.tensors.dx,
           .features = problem.in_features,
           .ld = problem.dx_ld,
@@ -72,8 +73,8 @@ RowResult dx_result(const Backward& b) {
           .product_type = problem.backward_product_type,
           .grouped = problem.input_grouped,
           .add = problem.add_to_dx,
-          .ordered = b.plan.ordered,
-          .products = b.plan.products.at<void>(b.workspace),
+          .ordered = b.plan.ordered && !in_parts,
+          .products = (in_parts ? b.plan.sums : b.plan.products).at<void>(b.workspace),
           .sums = b.plan.sums.at<void>(b.workspace),
           .turns = b.plan.turns.at<std::uint16_t>(b.workspace),
           .turns_bytes = b.plan.turns.bytes};
@@ -93,7 +94,7 @@ RowOperand dx_operand(const Backward& b) {
 
 // The product for dx and d_routing_weights. The weights are read the other way round: the inner index runs over their
 // out_features. What must be zero before it is cleared here.
-ggm_status_t begin_dx(const Backward& b, GroupBuild* build, GemmCall* call) {
+ggm_status_t begin_dx(const Backward& b, const ColumnPart& part, GroupBuild* build, GemmCall* call) {
   const MoeProblem& problem = b.problem;
   *build = row_groups(problem, b.rows);
   build->n = problem.in_features;
@@ -112,33 +113,45 @@ ggm_status_t begin_dx(const Backward& b, GroupBuild* build, GemmCall* call) {
     call->epilogue.dot_x_ld = x.ld;
     call->epilogue.dot_rows = x.rows(b.rows);
   }
-  if (problem.wants(GGM_GRADIENT_X)) return begin_result(dx_result(b), problem, b.rows, build, &call->epilogue, b.launch);
+  take_columns(part, build, call);
+  if (problem.wants(GGM_GRADIENT_X))
+    return begin_result(columns_of(dx_result(b), part), problem, b.rows, build, &call->epilogue, b.launch);
   call->epilogue.kind = EpilogueKind::none;
   return GGM_STATUS_SUCCESS;
 }
 
-ggm_status_t run_dx(const Backward& b, const Product& product, bool table_made) {
-  const MoeProblem& problem = b.problem;
+// The routing arrays, and what of x and dy that product reads in sorted rows.
+ggm_status_t make_rows_for_dx(const Backward& b, const Product& product, bool* table_made) {
+  GGM_TRY(make_rows(b.problem, b.plan.scratch, b.tensors, b.workspace, b.rows, &product, table_made, b.launch));
   if (b.plan.sorted_dy.bytes > 0)
-    GGM_TRY(
-        sort_rows(problem, b.rows, b.dy, problem.out_features, nullptr, !sorted_dy_serves_twice(b), dx_operand(b), b.launch));
-  if (b.plan.dots_of_sorted_x) GGM_TRY(sort_x(b));
+    GGM_TRY(sort_rows(b.problem, b.rows, b.dy, b.problem.out_features, nullptr, !sorted_dy_serves_twice(b), dx_operand(b),
+                      b.launch));
+  return b.plan.dots_of_sorted_x ? sort_x(b) : GGM_STATUS_SUCCESS;
+}
+
+ggm_status_t run_dx_columns(const Backward& b, const ColumnPart& part) {
+  GroupBuild build;
+  GemmCall call;
+  GGM_TRY(begin_dx(b, part, &build, &call));
+  const Product product(b.plan.dx_kernels, build, call, table_pointers(b.plan.dx_table, b.workspace));
+  bool table_made = false;
+  if (part.first == 0) GGM_TRY(make_rows_for_dx(b, product, &table_made));
   GGM_TRY(run_product(product, table_made, b.launch));
-  if (!problem.wants(GGM_GRADIENT_X)) return GGM_STATUS_SUCCESS;
-  return end_result(dx_result(b), problem, b.rows, b.tensors.num_tokens, b.launch);
+  if (!b.problem.wants(GGM_GRADIENT_X)) return GGM_STATUS_SUCCESS;
+  return end_result(columns_of(dx_result(b), part), b.problem, b.rows, b.tensors.num_tokens, b.launch);
 }
 
 // The routing arrays, and dx with the partial sums of d_routing_weights.
 ggm_status_t run_rows_and_dx(const Backward& b) {
-  bool table_made = false;
-  if (!has_dx_product(b))
+  if (!has_dx_product(b)) {
+    bool table_made = false;
     return make_rows(b.problem, b.plan.scratch, b.tensors, b.workspace, b.rows, nullptr, &table_made, b.launch);
-  GroupBuild build;
-  GemmCall call;
-  GGM_TRY(begin_dx(b, &build, &call));
-  const Product product(b.plan.dx_kernels, build, call, table_pointers(b.plan.dx_table, b.workspace));
-  GGM_TRY(make_rows(b.problem, b.plan.scratch, b.tensors, b.workspace, b.rows, &product, &table_made, b.launch));
-  return run_dx(b, product, table_made);
+  }
+  const std::int64_t features = b.problem.in_features;
+  const std::int64_t columns = b.plan.part_columns > 0 ? b.plan.part_columns : features;
+  for (std::int64_t first = 0; first < features; first += columns)
+    GGM_TRY(run_dx_columns(b, {first, min64(columns, features - first)}));
+  return GGM_STATUS_SUCCESS;
 }
 
 // d_weight_e [N,K] = (w dy)^T x for NK weights, [K,N] = x^T (w dy) for KN: the inner index runs over the rows of the expert.
@@ -220,7 +233,7 @@ ggm_status_t run_moe_backward(const MoeProblem& problem, const MoeBackwardPlan& 
                    tensors,
                    workspace,
                    launch,
-                   row_pointers(plan.rows, workspace),
+                   rows_of(plan, workspace),
                    {tensors.x, problem.x_ld, problem.x_type, problem.input_grouped},
                    {tensors.dy, problem.dy_ld, problem.dy_type, problem.output_grouped}};
   GGM_TRY(run_rows_and_dx(b));

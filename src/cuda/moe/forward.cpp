@@ -1,51 +1,86 @@
-// y = combine of x W_e^T + bias: rows and groups, product, sum of each token's rows.
+// y = combine of x W_e^T + bias: rows and groups, product, sum of each token's rows; where the combine asks for it, so many
+// columns at a time.
+#include "base/checked.h"
 #include "cuda/gemm/product.h"
 #include "cuda/moe/moe.h"
 #include "cuda/moe/steps.h"
 
 namespace ggm::cuda {
+namespace {
+
+// What every part reads.
+struct Forward {
+  const MoeProblem& problem;
+  const MoeForwardPlan& plan;
+  const ggm_moe_forward_tensors_t& tensors;
+  void* workspace;
+  const Launch& launch;
+  RowPointers rows;
+};
+
+RowResult y_result(const Forward& f) {
+  const MoeProblem& problem = f.problem;
+  const bool in_parts = f.plan.part_columns > 0;
+  return {.out = f.tensors.y,
+          .features = problem.out_features,
+          .ld = problem.y_ld,
+          .type = problem.y_type,
+          .product_type = problem.forward_product_type,
+          .grouped = problem.output_grouped,
+          .add = problem.add_to_y,
+          .ordered = f.plan.ordered && !in_parts,
+          .products = (in_parts ? f.plan.sums : f.plan.products).at<void>(f.workspace),
+          .sums = f.plan.sums.at<void>(f.workspace),
+          .turns = f.plan.turns.at<std::uint16_t>(f.workspace),
+          .turns_bytes = f.plan.turns.bytes};
+}
+
+// The product of all columns, but for where its results go.
+void describe_product(const Forward& f, GroupBuild* build, GemmCall* call) {
+  const MoeProblem& problem = f.problem;
+  const RowOperand x{f.tensors.x, problem.x_ld, problem.x_type, problem.input_grouped};
+  *build = row_groups(problem, f.rows);
+  build->n = problem.out_features;
+  build->k = problem.in_features;
+  build->a = x.operand();
+  build->b = {f.tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
+  *call = row_call(problem, f.rows);
+  call->b_order = problem.weight_order;
+  call->a_rows = x.rows(f.rows);
+  if (problem.bias_type == Type::none) return;
+  call->epilogue.bias = f.tensors.bias;
+  call->epilogue.bias_stride = problem.bias_stride;
+  call->epilogue.bias_type = problem.bias_type;
+}
+
+ggm_status_t run_columns(const Forward& f, const ColumnPart& part) {
+  GroupBuild build;
+  GemmCall call;
+  describe_product(f, &build, &call);
+  take_columns(part, &build, &call);
+  const RowResult y = columns_of(y_result(f), part);
+  GGM_TRY(begin_result(y, f.problem, f.rows, &build, &call.epilogue, f.launch));
+  const Product product(f.plan.kernels, build, call, table_pointers(f.plan.table, f.workspace));
+  bool table_made = false;
+  if (part.first == 0)
+    GGM_TRY(make_rows(f.problem, f.plan.scratch, f.tensors, f.workspace, f.rows, &product, &table_made, f.launch));
+  GGM_TRY(run_product(product, table_made, f.launch));
+  return end_result(y, f.problem, f.rows, f.tensors.num_tokens, f.launch);
+}
+
+}  // namespace
 
 ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& plan, const ggm_moe_forward_tensors_t& tensors,
                              void* workspace, const Launch& launch) {
-  const RowPointers rows = row_pointers(plan.rows, workspace);
-  bool table_made = false;
-  if (problem.out_features == 0 || problem.routing.max_rows == 0)  // without rows there are no tokens
-    return make_rows(problem, plan.scratch, tensors, workspace, rows, nullptr, &table_made, launch);
-
-  const RowResult y{.out = tensors.y,
-                    .features = problem.out_features,
-                    .ld = problem.y_ld,
-                    .type = problem.y_type,
-                    .product_type = problem.forward_product_type,
-                    .grouped = problem.output_grouped,
-                    .add = problem.add_to_y,
-                    .ordered = plan.ordered,
-                    .products = plan.products.at<void>(workspace),
-                    .sums = plan.sums.at<void>(workspace),
-                    .turns = plan.turns.at<std::uint16_t>(workspace),
-                    .turns_bytes = plan.turns.bytes};
-  const RowOperand x{tensors.x, problem.x_ld, problem.x_type, problem.input_grouped};
-  const TablePointers table = table_pointers(plan.table, workspace);
-
-  GroupBuild build = row_groups(problem, rows);
-  build.n = problem.out_features;
-  build.k = problem.in_features;
-  build.a = x.operand();
-  build.b = {tensors.weight, 0, problem.weight_stride * bytes_of(problem.weight_type), problem.weight_ld};
-
-  GemmCall call = row_call(problem, rows);
-  call.b_order = problem.weight_order;
-  call.a_rows = x.rows(rows);
-  if (problem.bias_type != Type::none) {
-    call.epilogue.bias = tensors.bias;
-    call.epilogue.bias_stride = problem.bias_stride;
-    call.epilogue.bias_type = problem.bias_type;
+  const Forward f{problem, plan, tensors, workspace, launch, rows_of(plan, workspace)};
+  if (problem.out_features == 0 || problem.routing.max_rows == 0) {  // without rows there are no tokens
+    bool table_made = false;
+    return make_rows(problem, plan.scratch, tensors, workspace, f.rows, nullptr, &table_made, launch);
   }
-  GGM_TRY(begin_result(y, problem, rows, &build, &call.epilogue, launch));
-  const Product product(plan.kernels, build, call, table);
-  GGM_TRY(make_rows(problem, plan.scratch, tensors, workspace, rows, &product, &table_made, launch));
-  GGM_TRY(run_product(product, table_made, launch));
-  return end_result(y, problem, rows, tensors.num_tokens, launch);
+  const std::int64_t columns = plan.part_columns > 0 ? plan.part_columns : problem.out_features;
+  for (std::int64_t first = 0; first < problem.out_features; first += columns)
+    GGM_TRY(run_columns(f, {first, min64(columns, problem.out_features - first)}));
+  return GGM_STATUS_SUCCESS;
 }
 
 }  // namespace ggm::cuda

@@ -45,6 +45,24 @@ GemmCall row_call(const MoeProblem& problem, const RowPointers& rows) {
   return call;
 }
 
+void take_columns(const ColumnPart& part, GroupBuild* build, GemmCall* call) {
+  build->n = part.count;
+  const std::int64_t step = call->b_order == Order::inner_contiguous ? build->b.ld : 1;
+  build->b.base = static_cast<const char*>(build->b.base) + part.first * step * bytes_of(call->type);
+  Epilogue& e = call->epilogue;
+  if (e.bias != nullptr) e.bias = static_cast<const char*>(e.bias) + part.first * bytes_of(e.bias_type);
+  if (e.dots == nullptr) return;
+  e.dots = static_cast<char*>(e.dots) + part.first / kDotColumns * bytes_of(accumulator_of(call->type));
+  e.dot_x = static_cast<const char*>(e.dot_x) + part.first * bytes_of(call->type);
+}
+
+RowResult columns_of(const RowResult& result, const ColumnPart& part) {
+  RowResult columns = result;
+  columns.out = static_cast<char*>(result.out) + part.first * bytes_of(result.type);
+  columns.features = part.count;
+  return columns;
+}
+
 ggm_status_t begin_result(const RowResult& result, const MoeProblem& problem, const RowPointers& rows, GroupBuild* build,
                           Epilogue* epilogue, const Launch& launch) {
   epilogue->product_type = rounding_type(result.product_type, problem.x_type);

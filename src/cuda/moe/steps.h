@@ -25,14 +25,22 @@ struct RowOperand {
 ggm_status_t sort_rows(const MoeProblem& problem, const RowPointers& rows, const RowOperand& from, std::int64_t features,
                        const void* weight, bool keep_unused, const RowOperand& to, const Launch& launch);
 
-// One result over rows: y in the forward, dx in the backward.
+// The arrays of a call's rows. Turns are made where rows add in turn.
+template <typename Plan>
+RowPointers rows_of(const Plan& plan, void* workspace) {
+  RowPointers rows = row_pointers(plan.rows, workspace);
+  if (plan.part_columns > 0) rows.row_turn = nullptr;
+  return rows;
+}
+
+// One result over rows: y in the forward, dx in the backward; or some of its columns.
 struct RowResult {
   void* out;
   std::int64_t features, ld;
   Type type, product_type;
   bool grouped, add;
   // Regions of the plan.
-  bool ordered;
+  bool ordered;  // rows add in turn
   void* products;
   void* sums;
   std::uint16_t* turns;
@@ -59,6 +67,14 @@ ggm_status_t make_rows(const MoeProblem& problem, const RouteScratch& scratch, c
   return route_and_prepare(problem.routing, scratch, workspace, inputs, weights, has_recipe ? &recipe : nullptr, rows,
                            table_made, launch);
 }
+
+// Columns of a product and its result that are made at a time.
+struct ColumnPart {
+  std::int64_t first, count;
+};
+// What of the product, or of the result, has these columns, of one that has all.
+void take_columns(const ColumnPart& part, GroupBuild* build, GemmCall* call);
+RowResult columns_of(const RowResult& result, const ColumnPart& part);
 
 // A product whose rows are the sorted rows; the operands and the inner size are the caller's to fill.
 GroupBuild row_groups(const MoeProblem& problem, const RowPointers& rows);
