@@ -64,13 +64,13 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
   return regions;
 }
 
-// How many columns of a 16-bit result, whose ordered combine books a float32 sum of [tokens, columns], go through the products
-// at a time when those of all rows are stored in the bytes of that sum: the copy engine or whole lines of stores, and a pass
-// that sums them, instead of rows that wait for their turns. Whole left tiles of the kernels. 0: rows add in turn, because no
-// tile's columns fit, or because each part would be too short beside the two launches more that it takes. NOTE: regions are
-// booked alike in both cases, so that a rule here may look at the number of tokens.
+// The ordered combine of a result that is narrower than its float32 sum: how many columns go through the product at a time, so
+// that what all rows have of these fits into the bytes of the sum, in whole left tiles of the kernels. A pass sums them behind
+// each product, and no row waits for its turn. 0: rows add in turn, where not even one tile's columns fit or the work of a part
+// is short beside the two launches more that each takes.
+// NOTE: regions are booked alike in both cases, so a rule here may look at the number of tokens.
 constexpr std::int64_t kPartColumns = 256;
-constexpr double kLongPart = 3e10, kManyWeights = 1.2e8;  // products, and weights that are read: some 100 us each on an H200
+constexpr double kLongPart = 1.6e10;  // products: some 60 us on an H200
 std::int64_t columns_at_a_time(const MoeProblem& problem, const Region& sums, std::int64_t columns, std::int64_t inner,
                                Type product) {
   const std::int64_t rows = problem.routing.max_rows;
@@ -78,9 +78,8 @@ std::int64_t columns_at_a_time(const MoeProblem& problem, const Region& sums, st
   const std::int64_t fit = sums.bytes / bytes_of(product) / rows;
   if (fit >= columns) return columns;
   const std::int64_t part = fit / kPartColumns * kPartColumns;
-  const double of_part = static_cast<double>(part) * static_cast<double>(inner);
-  const double experts = static_cast<double>(min64(rows, problem.routing.experts));
-  return of_part * static_cast<double>(rows) >= kLongPart || of_part * experts >= kManyWeights ? part : 0;
+  const double products = static_cast<double>(rows) * static_cast<double>(part) * static_cast<double>(inner);
+  return products >= kLongPart ? part : 0;
 }
 
 // A copy of rows in sorted order: in the bytes of a region that is done with by then, where they suffice.

@@ -26,7 +26,7 @@ struct WgmmaKernel {
 inline constexpr WgmmaKernel kWgmmaKernels[] = {
     {"wgmma_144x128", false, false, false, 144, 6, 18432, true, 180},
     {"wgmma_144x256_gather", false, true, true, 144, 4, 12288, false, 580},
-    {"wgmma_192x128_k", true, false, false, 192, 5, 12288, false, 0},
+    {"wgmma_192x128_k", true, false, false, 192, 4, 24576, false, 0},
     {"wgmma_64x128", false, false, false, kFewRight, 8, 18432, true, 0},
     {"wgmma_64x128_gather", false, true, false, kFewRight, 8, 12288, false, 0},
 };

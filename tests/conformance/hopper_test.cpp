@@ -85,7 +85,7 @@ class Draw {
 };
 
 constexpr Index kInner[] = {0, 1, 8, 63, 64, 65, 200, 1024};
-constexpr Index kColumns[] = {8, 120, 128, 136, 520};
+constexpr Index kColumns[] = {8, 64, 120, 128, 136, 192, 520};
 constexpr Index kGroups[] = {1, 2, 3, 7, 40};
 constexpr Index kGaps[] = {0, 0, 0, 8, 1};       // the last leaves rows that the copy engine cannot read
 constexpr Index kMisaligns[] = {0, 0, 0, 8, 1};  // likewise

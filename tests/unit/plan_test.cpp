@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -245,6 +246,41 @@ TEST_CASE("workspace: ordered forward stays within its bound on CUDA", "[host]")
       CHECK(bytes <= bound);
     }
   }
+}
+
+TEST_CASE("ordered combine: so many columns at a time as the bytes of its sums hold", "[host]") {
+  // Rows of a token: 4 * tokens * columns bytes hold 2 * columns / top_k of their columns in 16 bits.
+  const auto columns = [](std::int64_t tokens, std::int64_t top_k, std::int64_t in, std::int64_t out, std::int32_t y,
+                          Device on) {
+    ggm_moe_problem_t p = moe(tokens);
+    p.top_k = top_k;
+    p.experts = top_k > 4 ? top_k : 4;
+    p.in_features = in;
+    p.out_features = out;
+    p.combine = GGM_COMBINE_ORDERED;
+    p.y_type = y;
+    const auto forward = plan_moe<MoeForwardPlan>(MoeKind::forward, p, on);
+    CHECK(forward.ordered);
+    CHECK(forward.products.bytes == 0);
+    CHECK(forward.sums.bytes == (y == GGM_TYPE_FLOAT32 ? 0 : 4 * tokens * out));
+    std::swap(p.in_features, p.out_features);
+    p.dx_type = y;
+    p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS;
+    CHECK(plan_moe<MoeBackwardPlan>(MoeKind::backward, p, on).part_columns == forward.part_columns);
+    return forward.part_columns;
+  };
+  constexpr std::int32_t kBf16 = GGM_TYPE_BFLOAT16;
+  for (const Device& device : {card({90, 227}), hopper()}) {
+    CHECK(columns(4096, 8, 4096, 1000, kBf16, device) == 0);    // 250: less than a tile's
+    CHECK(columns(4096, 8, 4096, 1104, kBf16, device) == 256);  // whole tiles of 276
+    CHECK(columns(32768, 8, 2048, 4096, kBf16, device) == 1024);
+    CHECK(columns(32768, 4, 2880, 5760, kBf16, device) == 2816);
+    CHECK(columns(4096, 2, 64, 1000, kBf16, device) == 1000);  // all of them
+    CHECK(columns(1, 1, 8, 8, kBf16, device) == 8);
+    CHECK(columns(64, 8, 2048, 4096, kBf16, device) == 0);                // too little work for four launches
+    CHECK(columns(32768, 8, 2048, 4096, GGM_TYPE_FLOAT32, device) == 0);  // y holds the sum itself
+  }
+  CHECK(columns(32768, 8, 2048, 4096, kBf16, host()) == 0);
 }
 
 TEST_CASE("workspace: the forward never holds rows of K, and grouped output needs no rows of N", "[host]") {

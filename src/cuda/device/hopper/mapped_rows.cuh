@@ -18,9 +18,10 @@ namespace ggm::cuda {
 template <typename Element, typename Sums, int staging_bytes>
 class MappedRows {
  public:
-  static constexpr int kPiece = 8 * 256;  // bytes
-  static constexpr int kPieces = 2;       // that the warpgroup fills at a time; the first two warps send one each
-  static constexpr int kBuffers = staging_bytes / (kPieces * kPiece);
+  static constexpr int kPiece = 8 * 256, kPassBytes = 2 * kPiece;
+  // The staging is a ring of parts, each of some passes that are staged and sent together: two where there are many.
+  static constexpr int kBuffers = staging_bytes / kPassBytes;
+  static constexpr int kPartPasses = kBuffers % 2 == 0 ? 2 : 1, kParts = kBuffers / kPartPasses;
 
   // NOTE: what the passes need of the tile is read once, and in a form that shows that it is the same in all lanes: behind
   // every store to shared memory it would be read again, and a box whose place may differ between lanes is sent in a loop over
@@ -54,25 +55,33 @@ class MappedRows {
 
   template <bool wide>
   __device__ __forceinline__ void store() const {
+    constexpr int kPasses = Sums::kN / kRowsAPass<wide>;
     const std::uint32_t to = staging_ + (wide ? wide_place() : narrow_place());
 #pragma unroll
-    for (int pass = 0; pass < Sums::kN / kRowsAPass<wide>; ++pass) {
-      if (pass * kRowsAPass<wide> >= m_left_) continue;
-      const int buffer = pass % kBuffers * kPieces * kPiece;
-      if (pass >= kBuffers) {
-        wait_buffer();
+    for (int part = 0; part * kPartPasses < kPasses; ++part) {
+      if (part * kPartPasses * kRowsAPass<wide> >= m_left_) continue;
+      if (part >= kParts) {
+        wait_part();
         ptx::named_sync(barrier_, 128);
       }
-      if constexpr (wide)
-        stage_wide(pass, to, buffer);
-      else
-        stage_narrow(pass, to + buffer);
+#pragma unroll
+      for (int i = 0; i < kPartPasses; ++i) {
+        const int pass = part * kPartPasses + i;
+        if (pass >= kPasses || pass * kRowsAPass<wide> >= m_left_) continue;
+        if constexpr (wide)
+          stage_wide(pass, to, buffer_of(pass));
+        else
+          stage_narrow(pass, to + buffer_of(pass));
+      }
       ptx::fence_async_proxy();
       ptx::named_sync(barrier_, 128);
-      send<wide>(pass * kRowsAPass<wide>, staging_ + buffer);
+      send<wide>(part);
     }
     if (m_left_ % 8 != 0) store_end<wide>();
   }
+
+  // Where in the staging the rows of a pass lie.
+  static constexpr __device__ __forceinline__ int buffer_of(int pass) { return pass % (kParts * kPartPasses) * kPassBytes; }
 
   // A piece is [row][128 bytes, twice], and 16-byte chunks are swizzled by the number of their 128 bytes, as the copy engine
   // does it by address bits.
@@ -111,20 +120,22 @@ class MappedRows {
     }
   }
 
-  // One lane sends the piece of a warp, unless it has rows behind the group's end. All warps count, also what was not sent, so
-  // that wait_buffer() may.
+  // The warps send the pieces of a part, but for those with rows behind the group's end. All count, also what was not sent, so
+  // that wait_part() may.
   template <bool wide>
-  __device__ __forceinline__ void send(int row, std::uint32_t pieces) const {
+  __device__ __forceinline__ void send(int part) const {
     constexpr int kColumns = wide ? 32 : 64;  // 128 bytes
-    const int piece = static_cast<int>(warp_), column = wide ? piece * 64 : 0;
-    row += wide ? 0 : piece * 8;
-    if (piece < kPieces && row + 8 <= m_left_ && column < n_left_ && ptx::elect_one())
-      ptx::store_box(&map_.box, {{0, (column_ + column) / kColumns, row_ + row, group_}}, pieces + piece * kPiece);
+    const int piece = static_cast<int>(warp_), pass = part * kPartPasses + piece / 2, column = wide ? piece % 2 * 64 : 0;
+    const int row = pass * kRowsAPass<wide> + (wide ? 0 : piece % 2 * 8);
+    if (piece < 2 * kPartPasses && row + 8 <= m_left_ && column < n_left_ && ptx::elect_one())
+      ptx::store_box(&map_.box, {{0, (column_ + column) / kColumns, row_ + row, group_}},
+                     staging_ + buffer_of(part * kPartPasses) + piece * kPiece);
     __syncwarp();
     ptx::commit_boxes();
   }
-  // Until the last piece but kBuffers that this warp has sent has been read.
-  static __device__ __forceinline__ void wait_buffer() { ptx::wait_boxes_read<kBuffers - 1>(); }
+  static_assert(2 * kPartPasses <= 4, "a piece for each warp");
+  // Until the last part but kParts that this warp has sent has been read.
+  static __device__ __forceinline__ void wait_part() { ptx::wait_boxes_read<kParts - 1>(); }
 
   // The rows behind the last whole eight of the group, from where the last pass has put them: two rows of a piece a warp.
   template <bool wide>
@@ -134,10 +145,10 @@ class MappedRows {
     const unsigned line = warp_ * 2 + lane_ / 16, half = lane_ / 8 % 2, chunk = lane_ % 8;
     const int row = first + static_cast<int>(line);
     if (row >= m_left_) return;
-    const std::uint32_t from = staging_ + pass % kBuffers * (kPieces * kPiece) + chunk_at(line, half, chunk);
+    const std::uint32_t from = staging_ + buffer_of(pass) + chunk_at(line, half, chunk);
     char* const to = static_cast<char*>(tile_.desc.d) + (std::int64_t{tile_.m0} + row) * tile_.desc.ldd * kBytes;
 #pragma unroll
-    for (int piece = 0; piece < (wide ? kPieces : 1); ++piece) {
+    for (int piece = 0; piece < (wide ? 2 : 1); ++piece) {
       const int column = (piece * 256 + static_cast<int>(half * 128 + chunk * 16)) / kBytes;
       if (column >= n_left_) continue;
       std::uint32_t words[4];
