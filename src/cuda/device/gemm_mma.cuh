@@ -172,8 +172,12 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
   constexpr TileShape shape = kShape<kernel>;
   constexpr bool kMayList = a_order == Order::inner_strided && b_order == Order::inner_strided;
   using Sums = WarpTile<kernel, Element, a_order, b_order>;
+  using Direct = DirectRows<Element, Sums, alone>;
   extern __shared__ __align__(128) char raw[];
   auto& shared = *reinterpret_cast<MmaShared<kernel>*>(raw);
+  // No first copy goes there: it is free for results until the barrier in front of a main loop.
+  const std::uint32_t last_stage = ptx::shared_address(&shared.stages[shape.stages - 1]);
+  static_assert(Direct::kFreeBytes <= sizeof(shared.stages[0]), "results fit a stage");
   // Puts a tile's first copies under way. The object that does it ends here, and the main loop makes its own and lets it skip
   // these steps (mma_main_loop): one object for both would keep its registers beside the sums of the tile before, and spill.
   // The tile after it is claimed under those copies; a general tile has its first copies and that claim in the main loop.
@@ -222,7 +226,7 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
     at = next_slot(at);
     const bool more = shared.slots[at].kind != TileKind::none;
     if (more) begin(shared.slots[at]);
-    if (direct) DirectRows<Element, Sums, alone>(call, slot.tile, sums).run();
+    if (direct) Direct(call, slot.tile, sums, last_stage).run();
     if (!more) return;
   }
 }

@@ -9,7 +9,9 @@
 #pragma once
 
 #include "cuda/device/epilogue/dot_rows.cuh"
+#include "cuda/device/load/swizzle.h"
 #include "cuda/device/pair.cuh"
+#include "cuda/device/ptx/cp_async.cuh"
 #include "cuda/device/ptx/thread.cuh"
 
 namespace ggm::cuda {
@@ -67,8 +69,9 @@ __device__ __forceinline__ bool goes_direct(const GemmCall& call, const Tile& ti
 template <typename Element, typename Sums, bool anywhere = false>
 class DirectRows {
  public:
-  __device__ __forceinline__ DirectRows(const GemmCall& call, const Tile& tile, const Sums& sums)
-      : view_{call, tile, nullptr}, sums_(sums), thread_(ptx::fresh_thread()) {}
+  // `free`: shared memory of kFreeBytes that nothing else uses meanwhile, aligned to 128 bytes.
+  __device__ __forceinline__ DirectRows(const GemmCall& call, const Tile& tile, const Sums& sums, std::uint32_t free)
+      : view_{call, tile, nullptr}, sums_(sums), thread_(ptx::fresh_thread()), free_(free) {}
 
   __device__ __forceinline__ void run() const {
     const Epilogue& e = view_.call.epilogue;
@@ -79,6 +82,9 @@ class DirectRows {
     if constexpr (anywhere) {
       if (e.d_type == kTypeOf<Element> && e.dots == nullptr && e.d_rows == nullptr && rounds_all(view_.call))
         return store_anywhere();
+    }
+    if constexpr (kTurned) {
+      if (e.d_type == kTypeOf<Element> && e.d_rows == nullptr && rounds_all(view_.call)) return store_in_order();
     }
     // Looked up for all rows before the first store, so that their latencies overlap. Rows in order of which none is left out
     // need none: some 25 instructions and four branches a row, which wait for each other.
@@ -178,6 +184,47 @@ class DirectRows {
     }
   }
 
+  // store_rounded() to rows in order, by way of shared memory: half as many instructions as to turn pieces around between
+  // lanes, and a warp's store covers 128 contiguous bytes of each of four rows. Chunks of 16 bytes lie swizzled as operands do
+  // (load/swizzle.h), so neither side has bank conflicts.
+  static constexpr int kPassRows = Sums::kM < 32 ? Sums::kM : 32, kRowBytes = Sums::kN * 2;
+  static constexpr bool kTurned = kRowBytes == 128;
+  __device__ __forceinline__ void store_in_order() const {
+    const GroupDesc& d = view_.tile.desc;
+    const int lane = thread_ % 32, eighth = lane / 8, chunk = lane % 8;
+    const std::uint32_t part = free_ + thread_ / 32 * (kPassRows * kRowBytes);
+    const std::uint32_t put = part + lane / 4 * (kRowBytes + kChunkBytes) + lane % 4 * 4;  // row lane / 4, chunk 0
+    const std::uint32_t get = part + eighth * kRowBytes + (chunk ^ eighth) * kChunkBytes;
+    const int row = Sums::row(0, thread_ - lane) + eighth, column = Sums::column(thread_) + chunk * 8;
+    const int left = column < view_.tile.n_left ? view_.tile.m_left - row : 0;
+    const std::int64_t step = 8 * d.ldd;
+    char* to = static_cast<char*>(d.d) + ((std::int64_t{view_.tile.m0} + row) * d.ldd + view_.tile.n0 + column) * 2;
+#pragma unroll
+    for (int pass = 0; pass < Sums::kM / kPassRows; ++pass) {
+      if (pass > 0) __syncwarp();
+#pragma unroll
+      for (int u = 0; u < kPassRows / 8; ++u)
+#pragma unroll
+        for (int j = 0; j < Sums::kFragmentsN; ++j) {
+          const float2 v = sums_.pair(pass * (kPassRows / 8) + u, j);
+          ptx::store_shared_word((put ^ j * kChunkBytes) + u * 8 * kRowBytes, pack(v.x, v.y, Element{}));
+        }
+      __syncwarp();
+#pragma unroll
+      for (int four = 0; four < kPassRows / 4; four += 4) {
+        std::uint32_t words[4][4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          ptx::load_shared_16(words[i], (get ^ (four + i) % 2 * 4 * kChunkBytes) + (four + i) * 4 * kRowBytes);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (pass * kPassRows + (four + i) * 4 < left) ptx::store_global_16(to, words[i]);
+          to += step;
+        }
+      }
+    }
+  }
+
   // store_rounded() to rows in order that may start anywhere: 4 bytes a lane, whole words of memory. In a row that starts
   // between two words a lane's word is its second element and the first one of the next lane, behind the quad's last lane that
   // of the next piece; the first and the last element of the warp's columns go alone. The rows of a lane are eight apart, so
@@ -260,6 +307,10 @@ class DirectRows {
   TileView<float> view_;
   const Sums& sums_;
   int thread_;
+  std::uint32_t free_;
+
+ public:
+  static constexpr int kFreeBytes = kTurned ? Sums::shape.warps() * kPassRows * kRowBytes : 0;
 };
 
 }  // namespace ggm::cuda

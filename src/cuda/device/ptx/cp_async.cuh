@@ -122,6 +122,10 @@ __device__ __forceinline__ std::uint32_t load_shared_word(std::uint32_t from) {
   return word;
 }
 
+__device__ __forceinline__ void store_shared_word(std::uint32_t to, std::uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
+}
+
 __device__ __forceinline__ float load_shared_4(std::uint32_t from) {
   float value;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
