@@ -2,7 +2,7 @@
 // tiles claimed one by one. This file only wires the parts; launched by src/cuda/gemm.
 //
 // What a block does, in time: the main loop of a tile; the first copies of the next one and the search for the one after; then
-// the results of the first, while the copies are under way.
+// the results of the first, while the copies are under way, and what the search has found.
 #pragma once
 
 #include "cuda/device/epilogue/direct_rows.cuh"
@@ -48,18 +48,25 @@ struct MmaSteps {
   using type = Pipeline<MmaShared<kernel>, Element, A, B, Loader<A>, Loader<B>, !kFast, kScaled, alone ? 2 : 0>;
 };
 
-// Takes the number of the next tile; find_tile() may come later, when the number has.
 template <int kernel>
-__device__ __forceinline__ unsigned long long claim_tile(const GemmCall& call) {
-  return TileClaim<kShape<kernel>.m, kShape<kernel>.n>(call).take();
+using MmaClaim = TileClaim<kShape<kernel>.m, kShape<kernel>.n>;
+
+// Takes the next tile into `slot`, in three parts (TileClaim); the work of warp 0. A barrier must pass before others read it.
+template <int kernel>
+__device__ __forceinline__ TileTaken take_tile(const GemmCall& call, std::int32_t place) {
+  return threadIdx.x < 32 ? MmaClaim<kernel>(call).take(place) : TileTaken{};
 }
 
-// Finds the tile of that number, into `slot`; the work of warp 0. A barrier must pass before others read it.
+template <int kernel>
+__device__ __forceinline__ TileFound look_for_tile(const GemmCall& call, const TileTaken& taken, std::int32_t place) {
+  return threadIdx.x < 32 ? MmaClaim<kernel>(call).look(taken, place) : TileFound{};
+}
+
 template <int kernel, bool alone, Order a_order, Order b_order>
-__device__ __forceinline__ void find_tile(const GemmCall& call, unsigned long long claimed, TileSlot& slot) {
+__device__ __forceinline__ void finish_tile(const GemmCall& call, const TileFound& found, TileSlot& slot) {
   constexpr TileShape shape = kShape<kernel>;
   if (threadIdx.x >= 32) return;
-  TileClaim<shape.m, shape.n>(call).find(claimed, slot.tile);
+  MmaClaim<kernel>(call).finish(found, slot.tile);
   __syncwarp();  // the lanes wrote it together
   if (threadIdx.x != 0) return;
   slot.kind = TileKind::none;
@@ -180,29 +187,33 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
   static_assert(Direct::kFreeBytes <= sizeof(shared.stages[0]), "results fit a stage");
   // Puts a tile's first copies under way. The object that does it ends here, and the main loop makes its own and lets it skip
   // these steps (mma_main_loop): one object for both would keep its registers beside the sums of the tile before, and spill.
-  // The tile after it is claimed under those copies; a general tile has its first copies and that claim in the main loop.
+  // The tile after it is claimed under those copies, and what is known of it comes while the results go; a general tile has its
+  // first copies and that claim in the main loop.
   int at = 0;
-  const auto find = [&](unsigned long long claimed) {
-    find_tile<kernel, alone, a_order, b_order>(call, claimed, shared.slots[next_slot(at)]);
+  const auto finish = [&](const TileFound& found, TileSlot& to) {
+    finish_tile<kernel, alone, a_order, b_order>(call, found, to);
   };
-  const auto claim = [&] { find(claim_tile<kernel>(call)); };
+  const auto claim = [&] {
+    const std::int32_t place = shared.slots[at].tile.place;
+    finish(look_for_tile<kernel>(call, take_tile<kernel>(call, place), place), shared.slots[next_slot(at)]);
+  };
   const auto begin = [&](const TileSlot& slot) {
-    if (slot.kind == TileKind::general) return;
     // Rows that may start anywhere have no loader for their first steps but the general one.
     constexpr TileKind kFill = alone ? TileKind::general : TileKind::fast;
-    const unsigned long long claimed = claim_tile<kernel>(call);
+    const std::int32_t place = slot.tile.place;
+    const TileTaken taken = take_tile<kernel>(call, place);
     constexpr TileKind kListed = kMayList ? TileKind::listed : kFill;
     if (kMayList && slot.kind == TileKind::listed)
       typename MmaSteps<kListed, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
     else
       typename MmaSteps<kFill, alone, kernel, Element, a_order, b_order>::type(call, slot.inputs, shared).fill();
-    find(claimed);
+    return look_for_tile<kernel>(call, taken, place);
   };
 
-  find_tile<kernel, alone, a_order, b_order>(call, claim_tile<kernel>(call), shared.slots[at]);
+  finish(look_for_tile<kernel>(call, take_tile<kernel>(call, 0), 0), shared.slots[at]);
   __syncthreads();
   if (shared.slots[at].kind == TileKind::none) return;
-  begin(shared.slots[at]);
+  if (shared.slots[at].kind != TileKind::general) finish(begin(shared.slots[at]), shared.slots[next_slot(at)]);
   for (;;) {
     const TileSlot& slot = shared.slots[at];
     Sums sums;
@@ -224,10 +235,13 @@ __global__ void __launch_bounds__(kShape<kernel>.threads(), kShape<kernel>.block
       __syncthreads();  // the staging is free
     }
     at = next_slot(at);
-    const bool more = shared.slots[at].kind != TileKind::none;
-    if (more) begin(shared.slots[at]);
+    const TileKind kind = shared.slots[at].kind;
+    const bool begins = kind != TileKind::none && kind != TileKind::general;
+    TileFound found{};
+    if (begins) found = begin(shared.slots[at]);
     if (direct) Direct(call, slot.tile, sums, last_stage).run();
-    if (!more) return;
+    if (begins) finish(found, shared.slots[next_slot(at)]);
+    if (kind == TileKind::none) return;
   }
 }
 
