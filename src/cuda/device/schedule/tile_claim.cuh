@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "cuda/device/gemm_call.h"
+#include "cuda/device/ptx/thread.cuh"
 #include "cuda/device/schedule/tile_order.h"
 
 namespace ggm::cuda {
@@ -79,12 +80,12 @@ class TileClaim {
   // earlier tile of this block; later ones are in that group or behind it.
   __device__ __forceinline__ TileTaken take(std::int32_t place) const {
     const auto* offsets = reinterpret_cast<const long long*>(call_.tile_offsets);
-    const int groups = call_.group_count, lane = static_cast<int>(threadIdx.x % 32);
+    const int groups = call_.group_count, lane = ptx::fresh_thread() % 32;
     return {take(), groups > 0 ? __ldg(offsets + min(place + lane, groups)) : 0};
   }
 
   __device__ __forceinline__ TileFound look(const TileTaken& taken, std::int32_t place) const {
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = ptx::fresh_thread() % 32;
     const std::int64_t number = static_cast<std::int64_t>(__shfl_sync(0xffffffffu, taken.number, 0));
     const int below = __popc(__ballot_sync(0xffffffffu, taken.first <= number));
     TileFound found{number - __shfl_sync(0xffffffffu, taken.first, below - 1), place + below - 1, 0};
@@ -102,7 +103,7 @@ class TileClaim {
       if (threadIdx.x == 0) tile.group = -1;
       return;
     }
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = ptx::fresh_thread() % 32;
     if (lane < kDescriptorWords) reinterpret_cast<unsigned long long*>(&tile.desc)[lane] = found.word;
     static_assert(offsetof(GroupDesc, m) % 8 == 0 && offsetof(GroupDesc, n) == offsetof(GroupDesc, m) + 4, "one word has both");
     const unsigned long long extents = __shfl_sync(0xffffffffu, found.word, offsetof(GroupDesc, m) / 8);
