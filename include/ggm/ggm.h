@@ -194,9 +194,10 @@ enum {
   GGM_GROUPS_ROW_GROUP = 4     /* row_group [rows]: the group of each row, in any order; -1: the row belongs to none */
 };
 
-/* How the rows of one token are summed by the MoE operations. Both give the same bits. ORDERED adds each row into y as it is
- * stored and needs no [rows,N] tensor; TWO_STEP stores that tensor in the workspace and sums it; AUTO lets the library choose
- * (TWO_STEP in this version). */
+/* How the rows of one token are summed by the MoE operations. Both give the same bits. TWO_STEP stores the products of all
+ * rows, [rows,N], in the workspace and sums them. ORDERED needs no such tensor: each row is added into y as it is stored or,
+ * where y is 16-bit, into a float32 sum of it in the workspace, [tokens,N]; instead of that sum its bytes may hold the rows of
+ * some columns at a time, which are then summed. AUTO lets the library choose (TWO_STEP in this version). */
 enum { GGM_COMBINE_AUTO = 0, GGM_COMBINE_ORDERED = 1, GGM_COMBINE_TWO_STEP = 2 };
 
 /* Whether rows are addressed by token or are already in sorted (grouped) order. */

@@ -5,6 +5,12 @@
 namespace ggm::api {
 namespace {
 
+template <typename Plan>
+const char* combine_name(const Plan& plan) {
+  if (!plan.ordered) return "two-step";
+  return plan.part_columns > 0 ? "ordered-in-parts" : "ordered";
+}
+
 template <MoeKind kind, typename Plan>
 ggm_status_t prepare_moe(ggm_handle_t handle, const ggm_moe_problem_t* in, MoeProblem* problem, Plan* plan) {
   return prepare(
@@ -71,11 +77,8 @@ ggm_status_t moe_forward(ggm_handle_t handle, const ggm_moe_problem_t* in, const
   handle->log.line(
       GGM_LOG_PLAN,
       "moe_forward kernel=%s combine=%s type=%s tokens=%lld top_k=%lld experts=%lld in=%lld out=%lld rows=%s,%s workspace=%lld",
-      kernel_name(plan.kernels),
-      plan.ordered       ? "ordered"
-      : p.output_grouped ? "none"
-                         : "two-step",
-      name_of(p.x_type), static_cast<long long>(p.routing.tokens), static_cast<long long>(p.routing.top_k),
+      kernel_name(plan.kernels), p.output_grouped ? "none" : combine_name(plan), name_of(p.x_type),
+      static_cast<long long>(p.routing.tokens), static_cast<long long>(p.routing.top_k),
       static_cast<long long>(p.routing.experts), static_cast<long long>(p.in_features), static_cast<long long>(p.out_features),
       p.input_grouped ? "grouped" : "tokens", p.output_grouped ? "grouped" : "tokens",
       static_cast<long long>(plan.workspace_bytes));
@@ -130,12 +133,11 @@ ggm_status_t moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* in, cons
                    "moe_backward kernel=%s d_weight_kernel=%s combine=%s type=%s gradients=0x%x tokens=%lld top_k=%lld "
                    "experts=%lld in=%lld out=%lld "
                    "rows=%s,%s workspace=%lld",
-                   kernel_name(plan.dx_kernels), kernel_name(plan.d_weight_kernels), plan.ordered ? "ordered" : "two-step",
-                   name_of(p.x_type), p.gradients, static_cast<long long>(p.routing.tokens),
-                   static_cast<long long>(p.routing.top_k), static_cast<long long>(p.routing.experts),
-                   static_cast<long long>(p.in_features), static_cast<long long>(p.out_features),
-                   p.input_grouped ? "grouped" : "tokens", p.output_grouped ? "grouped" : "tokens",
-                   static_cast<long long>(plan.workspace_bytes));
+                   kernel_name(plan.dx_kernels), kernel_name(plan.d_weight_kernels), combine_name(plan), name_of(p.x_type),
+                   p.gradients, static_cast<long long>(p.routing.tokens), static_cast<long long>(p.routing.top_k),
+                   static_cast<long long>(p.routing.experts), static_cast<long long>(p.in_features),
+                   static_cast<long long>(p.out_features), p.input_grouped ? "grouped" : "tokens",
+                   p.output_grouped ? "grouped" : "tokens", static_cast<long long>(plan.workspace_bytes));
   trace(handle, "moe_backward", plan);
   return handle->backend->moe_backward(p, plan, t, workspace, stream);
 }
