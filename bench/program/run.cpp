@@ -68,6 +68,8 @@ bool prepare(const Contender& contender, const std::vector<Expected>& expected, 
   }
 }
 
+constexpr double kHotIntensity = 80;  // FLOPs a byte: half of what a card at its memory's rate multiplies
+
 }  // namespace
 
 void run_cell(const Cell& cell, const Options& options, const Machine& machine, RecordWriter& writer) {
@@ -79,11 +81,10 @@ void run_cell(const Cell& cell, const Options& options, const Machine& machine, 
   std::vector<std::unique_ptr<Timed>> timed;
   std::vector<Entry> entries;
   for (const Contender& c : contenders) prepare(c, expected, data, gather, options, timed, entries);
-  run_rounds(timed, options.rounds, *machine.random, machine.stream);
-
   Record record;
   record.cell = &cell;
   record.work = count_work(data);
+  run_rounds(timed, options.rounds, record.work.flops > kHotIntensity * record.work.bytes, *machine.random, machine.stream);
   for (const auto& t : timed) {
     if (t->contender().flops == 0) continue;
     const double ms = t->times().median_ms;
@@ -108,7 +109,7 @@ void run_bandwidth(const Options& options, const Machine& machine, RecordWriter&
   const auto list = bandwidth_contenders(*machine.buffers, machine.stream);
   std::vector<std::unique_ptr<Timed>> timed;
   for (const Bandwidth& b : list) timed.push_back(std::make_unique<Timed>(b.contender, 1, options.graph, machine.stream));
-  run_rounds(timed, options.rounds, *machine.random, machine.stream);
+  run_rounds(timed, options.rounds, false, *machine.random, machine.stream);
   for (std::size_t i = 0; i < list.size(); ++i)
     writer.write_bandwidth(list[i].contender.name, list[i].bytes, timed[i]->times());
 }

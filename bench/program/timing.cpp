@@ -1,7 +1,9 @@
 #include "timing.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 namespace ggm_bench {
 
@@ -10,6 +12,7 @@ namespace {
 constexpr int kWarmRounds = 2;
 constexpr double kShortestPieceMs = 2.0;  // the start of a graph costs microseconds: below half a percent of this
 constexpr int kMostCycles = 32;
+constexpr double kShortRoundMs = 60.0;
 
 double elapsed(cudaEvent_t from, cudaEvent_t to) {
   float ms = 0;
@@ -99,12 +102,20 @@ void Timed::collect(int skip) {
   times_.max_ms = *std::max_element(ms.begin(), ms.end());
 }
 
-void run_rounds(std::vector<std::unique_ptr<Timed>>& timed, int rounds, std::mt19937& random, cudaStream_t stream) {
+void run_rounds(std::vector<std::unique_ptr<Timed>>& timed, int rounds, bool rests, std::mt19937& random, cudaStream_t stream) {
   std::vector<Timed*> order;
-  for (auto& t : timed) order.push_back(t.get());
+  double round_ms = 0;
+  for (auto& t : timed) {
+    order.push_back(t.get());
+    round_ms += t->warm_ms();
+  }
+  const bool pauses = rests && round_ms < kShortRoundMs;
   for (int round = 0; round < kWarmRounds + rounds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (Timed* t : order) t->run_once();
+    if (!pauses) continue;
+    check(cudaStreamSynchronize(stream), "a round");
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(round_ms));
   }
   check(cudaStreamSynchronize(stream), "timed rounds");
   for (auto& t : timed) t->collect(kWarmRounds);

@@ -67,7 +67,7 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
 // The ordered combine of a result that is narrower than its float32 sum: how many columns go through the product at a time, so
 // that what all rows have of these fits into the bytes of the sum, in whole left tiles of the kernels. A pass sums them behind
 // each product, and no row waits for its turn. 0: rows add in turn, where not even one tile's columns fit or the work of a part
-// is short beside the two launches more that each takes.
+// is short beside the three launches that each takes.
 // NOTE: regions are booked alike in both cases, so a rule here may look at the number of tokens.
 constexpr std::int64_t kPartColumns = 256;
 constexpr double kLongPart = 1.6e10;  // products: some 60 us on an H200

@@ -97,6 +97,11 @@ struct GemmCall {
   const float* scale = nullptr;  // double for float64
 
   Epilogue epilogue;
+
+  // Whether a row of D may be stored without a look at row_valid.
+  constexpr GGM_HD bool all_rows_stored() const {
+    return row_valid == nullptr || a_order != Order::inner_contiguous || epilogue.drop_invalid;
+  }
 };
 
 }  // namespace ggm::cuda

@@ -85,8 +85,8 @@ ggm_status_t encode_rows(const MapSource& source, int box_rows, CUtensorMap* map
   return encode(source, shape, map);
 }
 
-// Boxes of eight rows of two times 128 bytes.
-ggm_status_t encode_results(const MapSource& d, CUtensorMap* map) {
+// Boxes of eight rows of two times 128 bytes, of rows of whole 128 bytes.
+ggm_status_t encode_pairs(const MapSource& d, CUtensorMap* map) {
   const cuuint32_t line = line_of(d.type);
   const auto ld = static_cast<cuuint64_t>(d.ld_bytes);
   const MapShape shape{
@@ -120,14 +120,12 @@ ggm_status_t make_dots_map(const WgmmaKernel& row, const GemmCall& call, const M
   return hopper->dots_by_stages && !row.gathered ? make_map(x, true, &hopper->dots_map) : GGM_STATUS_SUCCESS;
 }
 
-// Results that need no more than a rounding, into rows of D of whole 128 bytes that lie as those of the group do.
+// Results that need no more than a rounding, into rows of D that lie as those of the group do.
 bool fits_result_map(const GemmCall& call, const MapSource& d) {
   const Epilogue& e = call.epilogue;
   if (e.kind != EpilogueKind::store || e.row_weight != nullptr || e.d_rows != nullptr) return false;
   if (!e.only_rounds(e.d_type) || (e.d_type != Type::float32 && e.d_type != call.type)) return false;
-  const bool rows_may_be_invalid = call.row_valid != nullptr && call.a_order == Order::inner_contiguous;
-  if (rows_may_be_invalid && !e.drop_invalid) return false;
-  return d.obstacle() == nullptr && d.inner % line_of(d.type) == 0;
+  return call.all_rows_stored() && d.obstacle() == nullptr;
 }
 
 ggm_status_t make_result_map(const GemmCall& call, const MapSource& d, ResultMap* map) {
@@ -136,7 +134,8 @@ ggm_status_t make_result_map(const GemmCall& call, const MapSource& d, ResultMap
   map->wide = d.type == Type::float32;
   map->by_group = d.by_group;
   map->from_first_row = d.divided;
-  return encode_results(d, &map->box);
+  map->paired = d.inner % line_of(d.type) == 0;
+  return map->paired ? encode_pairs(d, &map->box) : encode_rows(d, 8, &map->box);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ __device__ __forceinline__ void transpose_quad(std::uint32_t (&words)[4], int th
 
 // Whether all rows have values, and no weights.
 __device__ __forceinline__ bool rounds_all(const GemmCall& call) {
-  return call.epilogue.row_weight == nullptr && call.row_valid == nullptr;
+  return call.epilogue.row_weight == nullptr && call.all_rows_stored();
 }
 
 // Whether this tile may go the short way. The same for all threads. The columns that are left must be whole stores of a thread;
@@ -90,7 +90,7 @@ class DirectRows {
     // need none: some 25 instructions and four branches a row, which wait for each other.
     std::int32_t to[kRows];
     unsigned valid = 0;
-    if (e.d_rows == nullptr && view_.call.row_valid == nullptr) {
+    if (e.d_rows == nullptr && view_.call.all_rows_stored()) {
       valid = ~0u;
 #pragma unroll
       for (int u = 0; u < kRows; ++u) {

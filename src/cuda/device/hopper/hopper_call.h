@@ -25,12 +25,13 @@ struct OperandMap {
   bool ends_with_group = false;    // K runs over rows that groups divide
 };
 
-// D as the copy engine stores it: boxes of eight rows of two times 128 bytes; its dimensions are 128 bytes, how many times a
-// row has those, rows, groups. Used for results that need no more than one rounding, into rows of whole 128 bytes that lie as
-// those of the group do.
+// D as the copy engine stores it. Used for results that need no more than one rounding, into rows that lie as those of the
+// group do. Boxes of eight rows of two times 128 bytes, where rows are of whole 128 bytes: the dimensions are 128 bytes, how
+// many times a row has those, rows, groups. Else boxes of eight rows of 128 bytes.
 struct ResultMap {
   CUtensorMap box;
   bool used = false;
+  bool paired = false;          // the first form
   bool wide = false;            // float32; else the type of the operands
   bool by_group = false;        // as in OperandMap
   bool from_first_row = false;  // as in OperandMap

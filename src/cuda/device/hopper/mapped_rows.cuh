@@ -5,8 +5,8 @@
 // NOTE: memory wants whole 256 bytes at a time: boxes of 128 bytes are written at 3.8 TB/s, these at 4.4 (docs/kernels.md).
 #pragma once
 
-#include "cuda/device/epilogue/direct_rows.cuh"
 #include "cuda/device/hopper/hopper_call.h"
+#include "cuda/device/pair.cuh"
 #include "cuda/device/ptx/cp_async.cuh"
 #include "cuda/device/ptx/mbarrier.cuh"
 #include "cuda/device/ptx/stmatrix.cuh"
@@ -83,10 +83,11 @@ class MappedRows {
   // Where in the staging the rows of a pass lie.
   static constexpr __device__ __forceinline__ int buffer_of(int pass) { return pass % (kParts * kPartPasses) * kPassBytes; }
 
-  // A piece is [row][128 bytes, twice], and 16-byte chunks are swizzled by the number of their 128 bytes, as the copy engine
-  // does it by address bits.
-  static __device__ __forceinline__ std::uint32_t chunk_at(unsigned row, unsigned half, unsigned chunk) {
-    return row * 256 + half * 128 + (chunk ^ (2 * row + half) % 8) * 16;
+  // A piece is sixteen lines of 128 bytes, whose 16-byte chunks are swizzled by the line's number, as the copy engine does it
+  // by address bits: [row][half] where the map is paired, else [half][row].
+  __device__ __forceinline__ std::uint32_t chunk_at(unsigned row, unsigned half, unsigned chunk) const {
+    const unsigned line = map_.paired ? 2 * row + half : 8 * half + row;
+    return line * 128 + (chunk ^ line % 8) * 16;
   }
 
   // A warp has 16 columns of each half, of two times eight rows. A lane gives the address of a row of one of four 8x8 matrices.
@@ -102,7 +103,7 @@ class MappedRows {
         const float2 v = sums_.pair(2 * half + i % 2, 2 * pass + i / 2);
         words[i] = pack_here(v.x, v.y, Element{});
       }
-      ptx::stmatrix_x4_turned((to ^ half * 16) + half * 128, words);  // chunk_at of the half
+      ptx::stmatrix_x4_turned(half == 0 ? to : map_.paired ? (to ^ 16) + 128 : to + 1024, words);  // chunk_at of the half
     }
   }
 
@@ -115,8 +116,10 @@ class MappedRows {
     for (int u = 0; u < 4; ++u) {
       const float2 v = sums_.pair(u, pass);
 #pragma unroll
-      for (int i = 0; i < 2; ++i)  // the next row: chunk_at has 2 more to swizzle by
-        ptx::store_shared_4((to ^ (u % 2 ^ i) * 32) + (buffer + u / 2 * kPiece + i * 256), i == 0 ? v.x : v.y);
+      for (int i = 0; i < 2; ++i) {  // the row and the next: chunk_at has two lines more, or one, to swizzle by
+        const std::uint32_t swap = i == 0 ? 0 : map_.paired ? 32 : 16, lines = i == 0 ? 0 : map_.paired ? 256 : 128;
+        ptx::store_shared_4((to ^ u % 2 * 32 ^ swap) + (buffer + u / 2 * kPiece) + lines, i == 0 ? v.x : v.y);
+      }
     }
   }
 
@@ -125,15 +128,22 @@ class MappedRows {
   template <bool wide>
   __device__ __forceinline__ void send(int part) const {
     constexpr int kColumns = wide ? 32 : 64;  // 128 bytes
-    const int piece = static_cast<int>(warp_), pass = part * kPartPasses + piece / 2, column = wide ? piece % 2 * 64 : 0;
-    const int row = pass * kRowsAPass<wide> + (wide ? 0 : piece % 2 * 8);
-    if (piece < 2 * kPartPasses && row + 8 <= m_left_ && column < n_left_ && ptx::elect_one())
-      ptx::store_box(&map_.box, {{0, (column_ + column) / kColumns, row_ + row, group_}},
-                     staging_ + buffer_of(part * kPartPasses) + piece * kPiece);
+    const std::uint32_t from = staging_ + buffer_of(part * kPartPasses);
+    const int boxes = map_.paired ? 2 * kPartPasses : 4 * kPartPasses;
+    for (int box = static_cast<int>(warp_); box < boxes; box += 4) {
+      const int piece = map_.paired ? box : box / 2, half = map_.paired ? 0 : box % 2;
+      const int row = (part * kPartPasses + piece / 2) * kRowsAPass<wide> + (wide ? 0 : piece % 2 * 8);
+      const int column = (wide ? piece % 2 * 64 : 0) + half * kColumns;
+      if (row + 8 > m_left_ || column >= n_left_ || !ptx::elect_one()) continue;
+      const int at = column_ + column;
+      if (map_.paired)
+        ptx::store_box(&map_.box, {{0, at / kColumns, row_ + row, group_}}, from + piece * kPiece);
+      else
+        ptx::store_box(&map_.box, {{at, row_ + row, group_, 0}}, from + piece * kPiece + half * 1024);
+    }
     __syncwarp();
     ptx::commit_boxes();
   }
-  static_assert(2 * kPartPasses <= 4, "a piece for each warp");
   // Until the last part but kParts that this warp has sent has been read.
   static __device__ __forceinline__ void wait_part() { ptx::wait_boxes_read<kParts - 1>(); }
 

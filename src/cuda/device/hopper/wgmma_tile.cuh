@@ -14,9 +14,9 @@ inline constexpr int kGroupBarrier = 3;  // and 4: the threads of one warpgroup
 template <typename Element, int max_right, bool left_outer, bool right_outer>
 class WgmmaTile {
  public:
-  static constexpr int kM = 128, kN = max_right;
+  static constexpr int kN = max_right;
   static constexpr bool kOverRows = !right_outer;  // a product over rows, which may have inner products and be combined
-  static constexpr int kFragmentsM = 2, kFragmentsN = max_right / 8;  // in the words of WarpTile: 32 rows a warp
+  static constexpr int kFragmentsN = max_right / 8;
 
   __device__ __forceinline__ WgmmaTile() {
 #pragma unroll
@@ -36,11 +36,10 @@ class WgmmaTile {
                                      ptx::uniform(notice.tiles[0].desc.k), shared, done);
   }
 
-  // The lane's rows u = 0..3, and the sums of columns column() + 8 j + lane % 4 * 2 and the next.
+  // The lane's rows u = 0..3, and the sums of columns 8 j + lane % 4 * 2 and the next.
   static __device__ __forceinline__ int row(int u, int thread) {
     return u / 2 * 64 + thread % kWarpgroup / 32 * 16 + u % 2 * 8 + thread % 32 / 4;
   }
-  static __device__ __forceinline__ int column(int) { return 0; }
   __device__ __forceinline__ float2 pair(int u, int j) const {
     return make_float2(sums_[u / 2][j][u % 2 * 2], sums_[u / 2][j][u % 2 * 2 + 1]);
   }

@@ -106,10 +106,6 @@ __device__ __forceinline__ void store_shared_16(std::uint32_t to, const float (&
                : "memory");
 }
 
-__device__ __forceinline__ void store_shared_8(std::uint32_t to, float2 values) {
-  asm volatile("st.shared.v2.f32 [%0], {%1,%2};" ::"r"(to), "f"(values.x), "f"(values.y) : "memory");
-}
-
 __device__ __forceinline__ std::uint64_t load_shared_8(std::uint32_t from) {
   std::uint64_t word;
   asm volatile("ld.shared.u64 %0, [%1];" : "=l"(word) : "r"(from) : "memory");
