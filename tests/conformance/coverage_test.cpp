@@ -1,5 +1,6 @@
 // Whether the tables of the conformance suite reach every row of the kernel tables in every layout, order, combine and type. On
 // the host with the plan of faked devices; on a GPU by what the library says (GGM_LOG_PLAN) while the tables run.
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -72,6 +73,8 @@ void require_all(const Launched& launched, const ggm::Device& device) {
     INFO("never launched by the suite: " << line);
     CHECK(launched.count(line) == 1);
   }
+  const auto in_parts = [](const std::string& line) { return line.find(" ordered-in-parts: ") != std::string::npos; };
+  CHECK(std::any_of(launched.begin(), launched.end(), in_parts));
 }
 
 std::string gemm_key(const GemmCase& c) {
@@ -97,6 +100,13 @@ Plan plan_of(const Problem& problem, const ggm::Device& device) {
   GGM_REQUIRE_OK(ggm::make_plan(problem, device, &plan));
   return plan;
 }
+// As the log has it.
+template <typename Plan>
+const char* combine_of(const Plan& plan) {
+  if (!plan.ordered) return " two-step";
+  return plan.part_columns > 0 ? " ordered-in-parts" : " ordered";
+}
+
 // The line of one product: its wgmma kernel, or else the portable one.
 void add_line(const std::string& key, const ggm::ProductKernels& kernels, Launched* set) {
   const char* name = kernels.wgmma >= 0 ? ggm::kWgmmaKernels[kernels.wgmma].name : ggm::kGemmKernels[kernels.portable].name;
@@ -124,15 +134,14 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
           GGM_REQUIRE_OK(ggm::make_problem(ggm::MoeKind::forward, MoeForwardRun(handle, c).problem(), &problem));
           each([&](const ggm::Device& device, Launched* set) {
             const auto plan = plan_of<ggm::MoeForwardPlan>(problem, device);
-            add_line(moe_key("moe_forward", c, plan.ordered ? " ordered" : " two-step"), plan.kernels, set);
+            add_line(moe_key("moe_forward", c, combine_of(plan)), plan.kernels, set);
           });
           continue;
         }
         GGM_REQUIRE_OK(ggm::make_problem(ggm::MoeKind::backward, MoeBackwardRun(handle, c).problem(), &problem));
         each([&](const ggm::Device& device, Launched* set) {
           const auto plan = plan_of<ggm::MoeBackwardPlan>(problem, device);
-          if (c.gradients & GGM_GRADIENT_X)
-            add_line(moe_key("moe_backward", c, plan.ordered ? " ordered" : " two-step"), plan.dx_kernels, set);
+          if (c.gradients & GGM_GRADIENT_X) add_line(moe_key("moe_backward", c, combine_of(plan)), plan.dx_kernels, set);
           if (c.gradients & GGM_GRADIENT_WEIGHT) add_line(moe_key("d_weight", c, ""), plan.d_weight_kernels, set);
         });
       }

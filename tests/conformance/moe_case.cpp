@@ -112,7 +112,7 @@ std::vector<MoeCase> moe_cases(std::int32_t type, Data data, bool backward) {
         MoeCase c;
         c.type = type;
         c.data = data;
-        c.routing = {many ? 510 : 90, 1, many ? 1 : 3, Locality::all_local, Ids::uniform, 2u};
+        c.routing = {many ? 170 : 30, 3, many ? 1 : 3, Locality::all_local, Ids::uniform, 2u};
         const Index product_k = many ? 1032 : 72, product_n = 40;
         c.in_features = backward ? product_n : product_k;
         c.out_features = backward ? product_k : product_n;

@@ -43,23 +43,34 @@ void ordered_in_parts(bool backward) {
   line.routing_weight_type = GGM_TYPE_FLOAT32;
   line.bias_type = GGM_TYPE_FLOAT32;
   if (backward) line.gradients = GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS;
+  struct Variant {
+    std::int32_t type, order, id_type;
+    bool add, keep;
+    std::int64_t gap;
+  };
+  constexpr Variant kVariants[] = {{GGM_TYPE_BFLOAT16, GGM_ORDER_NK, GGM_INDEX_INT32, false, false, 0},
+                                   {GGM_TYPE_FLOAT16, GGM_ORDER_NK, GGM_INDEX_INT64, true, true, 8},
+                                   {GGM_TYPE_BFLOAT16, GGM_ORDER_KN, 0, true, false, 0},
+                                   {GGM_TYPE_FLOAT16, GGM_ORDER_KN, GGM_INDEX_INT32, false, true, 1}};
   for (const Backend& backend : backends(true)) {
     const Handle handle(backend);
-    for (const std::int32_t type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16})
-      for (const bool add : {false, true}) {
-        line.type = type;
-        line.order = add ? GGM_ORDER_KN : GGM_ORDER_NK;
-        line.add = add;
-        GGM_CASE(backend.name + " " + line.text());
-        line.combine = GGM_COMBINE_TWO_STEP;
-        Run whole(handle, line);
-        whole.run();
-        const std::vector<std::uint64_t> want = whole.output_bits();
-        line.combine = GGM_COMBINE_ORDERED;
-        Run parts(handle, line);
-        parts.run_twice();
-        REQUIRE((parts.output_bits() == want));
-      }
+    for (const Variant& variant : kVariants) {
+      line.type = variant.type;
+      line.order = variant.order;
+      line.id_type = variant.id_type;
+      line.add = variant.add;
+      line.keep = variant.keep;
+      line.gap = variant.gap;
+      GGM_CASE(backend.name + " " + line.text());
+      line.combine = GGM_COMBINE_TWO_STEP;
+      Run whole(handle, line);
+      whole.run();
+      const std::vector<std::uint64_t> want = whole.output_bits();
+      line.combine = GGM_COMBINE_ORDERED;
+      Run parts(handle, line);
+      parts.run_twice();
+      REQUIRE((parts.output_bits() == want));
+    }
   }
 }
 

@@ -65,6 +65,7 @@ void one_workspace(bool cuda, const EachSize& size) {
       LayerSpec spec;
       spec.type = combine == GGM_COMBINE_ORDERED ? GGM_TYPE_BFLOAT16 : GGM_TYPE_FLOAT32;
       spec.combine = combine;
+      spec.top_k = 3;  // with two the ordered combine stores all rows in the bytes of its sum
       spec.experts = size.experts;
       spec.in_features = size.features;
       spec.out_features = size.columns;

@@ -35,10 +35,10 @@ void products_over_k(std::int32_t type) {
 }
 
 // About 170 rows an expert, or few. Inner products, the ordered combine, rows added to, and copies of sorted rows for the
-// gradient.
+// gradient. Three slots a token: with two the ordered combine stores all rows in the bytes of its sum, and none waits.
 void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int32_t input_rows, bool wide,
            std::int64_t experts = 4) {
-  MoeCase c{type, order, combine, 348, 2};
+  MoeCase c{type, order, combine, 232, 3};
   c.experts = experts;
   c.in = 136;
   c.out = 264;

@@ -60,10 +60,11 @@ void array_of_forms(std::int32_t type, std::int32_t a_order, std::int32_t b_orde
 }
 
 // Two of three experts have about 321 rows each: three row tiles of 128 in the forward, and weight gradients that pass the
-// stages twice, from gathered rows. Under the ordered combine the products add to sums and scale the rows of K themselves. Rows
-// and features fill tiles of 128 well enough for the plan to take the kernels with these in every product.
+// stages twice, from gathered rows. Under the ordered combine the products add to sums (with three slots a token; with two all
+// rows would fit into the bytes of the sum) and scale the rows of K themselves. Rows and features fill tiles of 128 well enough
+// for the plan to take the kernels with these in every product.
 MoeCase layer(std::int32_t type, std::int32_t order, std::int32_t combine) {
-  MoeCase c{type, order, combine, 348, 2};
+  MoeCase c{type, order, combine, 232, 3};
   c.experts = 3;
   c.in = c.out = is_16bit(type) ? 264 : 256;
   c.sm_limit = 1;
@@ -87,7 +88,7 @@ void layers(std::int32_t type) {
   // The kernels of fewer rows: forward and dx by few rows an expert, weight gradients by few features.
   for (std::int64_t experts : {4, 16}) {
     MoeCase c = layer(type, GGM_ORDER_NK, GGM_COMBINE_ORDERED);
-    c.tokens = 100;
+    c.tokens = 67;
     c.experts = experts;
     c.in = 408;
     c.out = 136;
@@ -95,7 +96,7 @@ void layers(std::int32_t type) {
   }
   for (std::int64_t out : {24, 56}) {
     MoeCase c = layer(type, GGM_ORDER_NK, GGM_COMBINE_ORDERED);
-    c.tokens = 450;
+    c.tokens = 300;
     c.in = 392;
     c.out = out;
     moe(c);

@@ -264,7 +264,8 @@ TEST_CASE("ordered combine: so many columns at a time as the bytes of its sums h
     CHECK(forward.products.bytes == 0);
     CHECK(forward.sums.bytes == (y == GGM_TYPE_FLOAT32 ? 0 : 4 * tokens * out));
     std::swap(p.in_features, p.out_features);
-    p.dx_type = y;
+    p.dy_type = p.x_type;
+    p.y_type = p.dx_type = y;
     p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS;
     CHECK(plan_moe<MoeBackwardPlan>(MoeKind::backward, p, on).part_columns == forward.part_columns);
     return forward.part_columns;
@@ -277,7 +278,7 @@ TEST_CASE("ordered combine: so many columns at a time as the bytes of its sums h
     CHECK(columns(32768, 4, 2880, 5760, kBf16, device) == 2816);
     CHECK(columns(4096, 2, 64, 1000, kBf16, device) == 1000);  // all of them
     CHECK(columns(1, 1, 8, 8, kBf16, device) == 8);
-    CHECK(columns(64, 8, 2048, 4096, kBf16, device) == 0);                // too little work for four launches
+    CHECK(columns(64, 8, 2048, 4096, kBf16, device) == 0);                // too little work for so many launches
     CHECK(columns(32768, 8, 2048, 4096, GGM_TYPE_FLOAT32, device) == 0);  // y holds the sum itself
   }
   CHECK(columns(32768, 8, 2048, 4096, kBf16, host()) == 0);
