@@ -393,6 +393,20 @@ TEST_CASE("hopper: products over K of groups have the bits of the portable kerne
                   {GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_ROW_GROUP, 0}},
                  50);
 }
+TEST_CASE("hopper: products over K of more groups than one pass makes the table of, some of them long, GPU", "[gpu][hopper]") {
+  GemmCase c;
+  c.type = GGM_TYPE_BFLOAT16;
+  c.data = Data::random;
+  c.layout = GGM_LAYOUT_VARIABLE_K;
+  c.form = GGM_GROUPS_SIZES;
+  c.n = 136;
+  c.inner = 72;
+  c.groups = 1100;
+  Draw draw(11);
+  for (Index g = 0; g < c.groups; ++g) c.own_sizes.push_back(g % 173 == 100 ? 300 : draw.number(9));
+  Families families;
+  require_same_product(families, c);
+}
 TEST_CASE("hopper: moe_forward has the bits of the portable kernels, GPU", "[gpu][hopper]") {
   sweep_layers<MoeForwardRun>(false, 160);
 }
