@@ -38,12 +38,10 @@ class DotStages {
  private:
   __device__ __forceinline__ RingPlace<Shared::kStages> place(int i) const { return RingPlace<Shared::kStages>(first_ + i); }
   __device__ __forceinline__ void wait(int i) const { ptx::wait(full_ + place(i).at * 8, place(i).parity); }
-  // Tells both blocks of the cluster; the own one as a block of no cluster would, which compute-sanitizer follows.
+  // Tells both blocks of the cluster.
   __device__ __forceinline__ void release(int i) const {
     const unsigned lane = ptx::fresh_thread() % 32;
-    const std::uint32_t empty = empty_ + place(i).at * 8;
-    if (lane == 0) ptx::arrive(empty);
-    if (lane == 1) ptx::arrive_remote(ptx::map_to_block(empty, ptx::block_in_cluster() ^ 1));
+    if (lane < 2) ptx::arrive_remote(ptx::map_to_block(empty_ + place(i).at * 8, lane));
   }
   // NOTE: what a stage's emptiness counts must be in order, so also one that is not used is waited for.
   __device__ __forceinline__ void pass(int i) const {
