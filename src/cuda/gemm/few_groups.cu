@@ -29,6 +29,7 @@ struct FewParams {
 };
 
 // How the values of groups are joined: of two, and of all lanes of a warp in fewer steps than by twos.
+
 // Sums that stop at the bound on the rows, which is below 2^31.
 struct AddUpTo {
   std::uint32_t most;
