@@ -107,9 +107,10 @@ pub const GGM_GROUPS_ENDS: i32 = 2;
 pub const GGM_GROUPS_STARTS_SIZES: i32 = 3;
 /// row_group [rows]: the group of each row, in any order; -1: the row belongs to none
 pub const GGM_GROUPS_ROW_GROUP: i32 = 4;
-/// How the rows of one token are summed by the MoE operations. Both give the same bits. ORDERED adds each row into y as it is
-/// stored and needs no [rows,N] tensor; TWO_STEP stores that tensor in the workspace and sums it; AUTO lets the library choose
-/// (TWO_STEP in this version).
+/// How the rows of one token are summed by the MoE operations. Both give the same bits. TWO_STEP stores the products of all
+/// rows, [rows,N], in the workspace and sums them. ORDERED needs no such tensor: each row is added into y as it is stored or,
+/// where y is 16-bit, into a float32 sum of it in the workspace, [tokens,N]; instead of that sum its bytes may hold the rows of
+/// some columns at a time, which are then summed. AUTO lets the library choose (TWO_STEP in this version).
 pub const GGM_COMBINE_AUTO: i32 = 0;
 pub const GGM_COMBINE_ORDERED: i32 = 1;
 pub const GGM_COMBINE_TWO_STEP: i32 = 2;
