@@ -27,6 +27,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,9 @@ def run_ctest(build, selection, environment, limit):
             os.killpg(process.pid, 15)
             text, _ = process.communicate()
             text += f"\nstopped after {limit} s\n"
+        except BaseException:  # whoever stops this program stops its tests, which would disturb what is measured next
+            os.killpg(process.pid, 15)
+            raise
         tests = []
         if junit.exists():
             for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
@@ -134,11 +138,11 @@ def counts(tests):
     return {verdict: sum(test["verdict"] == verdict for test in tests) for verdict in ("passed", "failed", "skipped")}
 
 
-def tests_stage(build, jobs):
+def tests_stage(build, jobs, limit):
     # Tests that take gigabytes run two at a time, the others share the GPU by many processes.
     environment = {"GGM_REQUIRE_GPU": "1"}
-    tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-j", str(jobs)], environment, 600)
-    tests += run_ctest(build, ["-L", "large", "-j", "2"], environment, 600)
+    tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-j", str(jobs)], environment, limit)
+    tests += run_ctest(build, ["-L", "large", "-j", "2"], environment, limit)
     return {**counts(tests), "tests": tests}
 
 
@@ -163,13 +167,13 @@ def run_program(program, environment, limit):
     return tests
 
 
-def jit_stage(build, jobs):
+def jit_stage(build, jobs, limit):
     # A process compiles the PTX of every kernel once, so the conformance programs run whole, beside each other.
     environment = {"GGM_REQUIRE_GPU": "1", "CUDA_FORCE_PTX_JIT": "1"}
     folder = build / "tests" / "conformance"
     programs = [folder / f"conformance_{name}" for name in ("products", "moe", "promises", "semantics", "coverage", "few")]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        lists = list(pool.map(lambda program: run_program(program, environment, 600), programs))
+        lists = list(pool.map(lambda program: run_program(program, environment, limit), programs))
     tests = sorted((test for part in lists for test in part), key=lambda test: test["name"])
     return {**counts(tests), "tests": tests}
 
@@ -259,6 +263,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
+    parser.add_argument("--limit", type=int, default=600, help="seconds for the tests, and for those from PTX; what is not done then has failed")
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--only", default="tests,jit,python,sanitizers", help="stages to run; a record wants all")
     parser.add_argument("--add", action="store_true", help="add these stages to the record of the same sources and device in --output")
@@ -316,10 +321,10 @@ def record(arguments):
     seconds = result.get("seconds", 0)
     say(f"{result['device']}, source {result['source_id']}, tests {result['tests_id']}, {result['library']}")
     if "tests" in stages:
-        result.update(tests_stage(build, arguments.jobs))
+        result.update(tests_stage(build, arguments.jobs, arguments.limit))
         say(f"GPU tests: {counts(result['tests'])}")
     if "jit" in stages:
-        result["ptx_jit"] = jit_stage(build, arguments.jobs)
+        result["ptx_jit"] = jit_stage(build, arguments.jobs, arguments.limit)
         say(f"from PTX: {counts(result['ptx_jit']['tests'])}")
     if "python" in stages:
         result["python"] = python_stage(build)
@@ -342,6 +347,7 @@ def record(arguments):
 
 def main():
     arguments = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # as an exception, so that nothing stays behind
     try:
         if arguments.write_manifest:
             arguments.write_manifest.write_text(git_manifest(), encoding="utf-8")

@@ -68,7 +68,8 @@ bool prepare(const Contender& contender, const std::vector<Expected>& expected, 
   }
 }
 
-constexpr double kHotIntensity = 80;  // FLOPs a byte: half of what a card at its memory's rate multiplies
+constexpr double kHotIntensity = 80;           // FLOPs a byte: half of what a card at its memory's rate multiplies
+constexpr std::int64_t kRestingTokens = 4096;  // the power limit is part of what a training batch takes
 
 }  // namespace
 
@@ -84,7 +85,8 @@ void run_cell(const Cell& cell, const Options& options, const Machine& machine, 
   Record record;
   record.cell = &cell;
   record.work = count_work(data);
-  run_rounds(timed, options.rounds, record.work.flops > kHotIntensity * record.work.bytes, *machine.random, machine.stream);
+  const bool rests = cell.tokens <= kRestingTokens && record.work.flops > kHotIntensity * record.work.bytes;
+  run_rounds(timed, options.rounds, rests, *machine.random, machine.stream);
   for (const auto& t : timed) {
     if (t->contender().flops == 0) continue;
     const double ms = t->times().median_ms;

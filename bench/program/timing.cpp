@@ -12,7 +12,6 @@ namespace {
 constexpr int kWarmRounds = 2;
 constexpr double kShortestPieceMs = 2.0;  // the start of a graph costs microseconds: below half a percent of this
 constexpr int kMostCycles = 32;
-constexpr double kShortRoundMs = 60.0;
 
 double elapsed(cudaEvent_t from, cudaEvent_t to) {
   float ms = 0;
@@ -109,13 +108,12 @@ void run_rounds(std::vector<std::unique_ptr<Timed>>& timed, int rounds, bool res
     order.push_back(t.get());
     round_ms += t->warm_ms();
   }
-  const bool pauses = rests && round_ms < kShortRoundMs;
   for (int round = 0; round < kWarmRounds + rounds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (Timed* t : order) t->run_once();
-    if (!pauses) continue;
+    if (!rests) continue;
     check(cudaStreamSynchronize(stream), "a round");
-    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(round_ms));
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(round_ms / 2));
   }
   check(cudaStreamSynchronize(stream), "timed rounds");
   for (auto& t : timed) t->collect(kWarmRounds);

@@ -48,9 +48,9 @@ class Timed {
   Times times_;
 };
 
-// `rounds` timed rounds after two that are not. With `rests` the card is idle after each short round for as long as the round
-// took: products of a fraction of a millisecond, one after the other without an end, run at the rate of a card at its power
-// limit, which the users of a batch of that size do not see.
+// `rounds` timed rounds after two that are not. With `rests` the card is idle after each round for half as long as it took:
+// products of about a millisecond, one after the other without an end, run at the rate of a card at its power limit, which the
+// users of a batch of that size do not see.
 void run_rounds(std::vector<std::unique_ptr<Timed>>& timed, int rounds, bool rests, std::mt19937& random, cudaStream_t stream);
 
 }  // namespace ggm_bench

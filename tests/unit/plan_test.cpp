@@ -272,8 +272,8 @@ TEST_CASE("ordered combine: so many columns at a time as the bytes of its sums h
   };
   constexpr std::int32_t kBf16 = GGM_TYPE_BFLOAT16;
   for (const Device& device : {card({90, 227}), hopper()}) {
-    CHECK(columns(4096, 8, 4096, 1000, kBf16, device) == 0);    // 250: less than a tile's
-    CHECK(columns(4096, 8, 4096, 1104, kBf16, device) == 256);  // whole tiles of 276
+    CHECK(columns(2048, 8, 4096, 1000, kBf16, device) == 0);    // 250: less than a tile's
+    CHECK(columns(2048, 8, 4096, 1104, kBf16, device) == 256);  // whole tiles of 276
     CHECK(columns(32768, 8, 2048, 4096, kBf16, device) == 1024);
     CHECK(columns(32768, 4, 2880, 5760, kBf16, device) == 2816);
     CHECK(columns(4096, 2, 64, 1000, kBf16, device) == 1000);  // all of them
