@@ -33,8 +33,7 @@ struct HopperShared {
   static constexpr bool kFew = few;  // groups of few rows
   // Notices of tiles. NOTE: with two of them a tile is claimed when the last but one is done. That is early enough for its
   // first copies where tiles are long, and late enough where a block has few of them: none lies claimed while others are idle.
-  // Tiles of weight gradients may be short, two steps of K: eight notices took 1 % less time than four.
-  static constexpr int kSlots = few ? 2 : right_outer ? 8 : 4;
+  static constexpr int kSlots = few ? 2 : 4;
   static constexpr int kFirstConsumer = 1 + gathered;  // warpgroups before it feed
   static constexpr int kThreads = (kFirstConsumer + kConsumers) * kWarpgroup;
   static constexpr int kLeftTile = together ? 256 : 128;
