@@ -5,10 +5,9 @@
 namespace ggm::api {
 namespace {
 
-template <typename Plan>
-const char* combine_name(const Plan& plan) {
+const char* combine_name(const CombinePlan& plan) {
   if (!plan.ordered) return "two-step";
-  return plan.part_columns > 0 ? "ordered-in-parts" : "ordered";
+  return plan.in_turn() ? "ordered" : "ordered-in-parts";
 }
 
 template <MoeKind kind, typename Plan>
@@ -77,7 +76,7 @@ ggm_status_t moe_forward(ggm_handle_t handle, const ggm_moe_problem_t* in, const
   handle->log.line(
       GGM_LOG_PLAN,
       "moe_forward kernel=%s combine=%s type=%s tokens=%lld top_k=%lld experts=%lld in=%lld out=%lld rows=%s,%s workspace=%lld",
-      kernel_name(plan.kernels), p.output_grouped ? "none" : combine_name(plan), name_of(p.x_type),
+      kernel_name(plan.kernels), p.output_grouped ? "none" : combine_name(plan.combine), name_of(p.x_type),
       static_cast<long long>(p.routing.tokens), static_cast<long long>(p.routing.top_k),
       static_cast<long long>(p.routing.experts), static_cast<long long>(p.in_features), static_cast<long long>(p.out_features),
       p.input_grouped ? "grouped" : "tokens", p.output_grouped ? "grouped" : "tokens",
@@ -133,11 +132,12 @@ ggm_status_t moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* in, cons
                    "moe_backward kernel=%s d_weight_kernel=%s combine=%s type=%s gradients=0x%x tokens=%lld top_k=%lld "
                    "experts=%lld in=%lld out=%lld "
                    "rows=%s,%s workspace=%lld",
-                   kernel_name(plan.dx_kernels), kernel_name(plan.d_weight_kernels), combine_name(plan), name_of(p.x_type),
-                   p.gradients, static_cast<long long>(p.routing.tokens), static_cast<long long>(p.routing.top_k),
-                   static_cast<long long>(p.routing.experts), static_cast<long long>(p.in_features),
-                   static_cast<long long>(p.out_features), p.input_grouped ? "grouped" : "tokens",
-                   p.output_grouped ? "grouped" : "tokens", static_cast<long long>(plan.workspace_bytes));
+                   kernel_name(plan.dx_kernels), kernel_name(plan.d_weight_kernels), combine_name(plan.combine),
+                   name_of(p.x_type), p.gradients, static_cast<long long>(p.routing.tokens),
+                   static_cast<long long>(p.routing.top_k), static_cast<long long>(p.routing.experts),
+                   static_cast<long long>(p.in_features), static_cast<long long>(p.out_features),
+                   p.input_grouped ? "grouped" : "tokens", p.output_grouped ? "grouped" : "tokens",
+                   static_cast<long long>(plan.workspace_bytes));
   trace(handle, "moe_backward", plan);
   return handle->backend->moe_backward(p, plan, t, workspace, stream);
 }

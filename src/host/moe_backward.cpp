@@ -49,11 +49,11 @@ void run_dx(const BackwardCall& c) {
                           .product_type = problem.backward_product_type,
                           .ld = problem.dx_ld,
                           .grouped = problem.input_grouped,
-                          .ordered = c.plan.ordered,
+                          .ordered = c.plan.combine.ordered,
                           .add = problem.add_to_dx,
                           .keep_unused = problem.keep_unused_rows,
-                          .products = c.plan.products.at<void>(c.workspace),
-                          .sums = c.plan.sums.at<void>(c.workspace)};
+                          .products = c.plan.combine.products.at<void>(c.workspace),
+                          .sums = c.plan.combine.sums.at<void>(c.workspace)};
   if (wanted) set_output(dx, &p);
   run_row_product<T>(c.engine, c.rows, p);
   if (wanted) combine_products<T>(c.engine, c.rows, dx, p);

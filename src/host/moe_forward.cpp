@@ -26,11 +26,11 @@ void run_forward(const Engine& engine, const MoeProblem& problem, const MoeForwa
                          .product_type = problem.forward_product_type,
                          .ld = problem.y_ld,
                          .grouped = problem.output_grouped,
-                         .ordered = plan.ordered,
+                         .ordered = plan.combine.ordered,
                          .add = problem.add_to_y,
                          .keep_unused = problem.keep_unused_rows,
-                         .products = plan.products.at<void>(workspace),
-                         .sums = plan.sums.at<void>(workspace)};
+                         .products = plan.combine.products.at<void>(workspace),
+                         .sums = plan.combine.sums.at<void>(workspace)};
   set_output(y, &p);
   run_row_product<T>(engine, rows, p);
   combine_products<T>(engine, rows, y, p);

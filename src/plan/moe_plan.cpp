@@ -45,24 +45,11 @@ ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped, 
   return shape;
 }
 
-struct CombineRegions {
-  Region products, sums, turns;
+// Into a result [tokens, columns] whose products have an inner dimension of `inner`.
+struct CombineShape {
+  std::int64_t columns, inner;
+  Type product, result;
 };
-
-// What the combine of a result [tokens, columns] needs.
-CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_t columns, Type product, Type result,
-                            const Device& device, Ledger* ledger) {
-  CombineRegions regions;
-  if (!ordered) {
-    regions.products = ledger->book(Checked(problem.routing.max_rows) * Checked(columns), bytes_of(product));
-    return regions;
-  }
-  const Type accumulator = accumulator_of(problem.x_type);
-  const Checked tokens = problem.routing.tokens;
-  if (result != accumulator) regions.sums = ledger->book(tokens * Checked(columns), bytes_of(accumulator));
-  if (device.backend == BackendKind::cuda) regions.turns = ledger->book(tokens * Checked(ceil_div(columns, kTurnColumns)), 2);
-  return regions;
-}
 
 // The ordered combine of a result that is narrower than its float32 sum: how many columns go through the product at a time, so
 // that what all rows have of these fits into the bytes of the sum, in whole left tiles of the kernels. A pass sums them behind
@@ -71,15 +58,32 @@ CombineRegions book_combine(const MoeProblem& problem, bool ordered, std::int64_
 // NOTE: regions are booked alike in both cases, so a rule here may look at the number of tokens.
 constexpr std::int64_t kPartColumns = 256;
 constexpr double kLongPart = 1.6e10;  // products: some 60 us on an H200
-std::int64_t columns_at_a_time(const MoeProblem& problem, const Region& sums, std::int64_t columns, std::int64_t inner,
-                               Type product) {
+std::int64_t part_columns(const MoeProblem& problem, const CombineShape& shape, const Region& sums) {
   const std::int64_t rows = problem.routing.max_rows;
-  if (sums.bytes == 0 || rows == 0 || columns == 0) return 0;
-  const std::int64_t fit = sums.bytes / bytes_of(product) / rows;
-  if (fit >= columns) return columns;
+  if (sums.bytes == 0 || rows == 0 || shape.columns == 0) return 0;
+  const std::int64_t fit = sums.bytes / bytes_of(shape.product) / rows;
+  if (fit >= shape.columns) return shape.columns;
   const std::int64_t part = fit / kPartColumns * kPartColumns;
-  const double products = static_cast<double>(rows) * static_cast<double>(part) * static_cast<double>(inner);
+  const double products = static_cast<double>(rows) * static_cast<double>(part) * static_cast<double>(shape.inner);
   return products >= kLongPart ? part : 0;
+}
+
+CombinePlan plan_combine(const MoeProblem& problem, const CombineShape& shape, bool by_tokens, const Device& device,
+                         Ledger* ledger) {
+  CombinePlan plan;
+  plan.ordered = resolve_ordered(problem, by_tokens);
+  if (!by_tokens) return plan;
+  if (!plan.ordered) {
+    plan.products = ledger->book(Checked(problem.routing.max_rows) * Checked(shape.columns), bytes_of(shape.product));
+    return plan;
+  }
+  const Type accumulator = accumulator_of(problem.x_type);
+  const Checked tokens = problem.routing.tokens;
+  if (shape.result != accumulator) plan.sums = ledger->book(tokens * Checked(shape.columns), bytes_of(accumulator));
+  if (device.backend != BackendKind::cuda) return plan;
+  plan.turns = ledger->book(tokens * Checked(ceil_div(shape.columns, kTurnColumns)), 2);
+  plan.part_columns = part_columns(problem, shape, plan.sums);
+  return plan;
 }
 
 // A copy of rows in sorted order: in the bytes of a region that is done with by then, where they suffice.
@@ -118,25 +122,16 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   Ledger ledger;
   const bool cuda = device.backend == BackendKind::cuda;
   const bool by_tokens = !problem.output_grouped;
-  plan->ordered = resolve_ordered(problem, by_tokens);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
-  plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
+  const CombineShape y{problem.out_features, problem.in_features, problem.forward_product_type, problem.y_type};
+  plan->combine = plan_combine(problem, y, by_tokens, device, &ledger);
+  plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->combine.ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
   plan->table = book_groups(problem.routing.experts, device, &ledger);
-  if (by_tokens) {
-    const CombineRegions combine = book_combine(problem, plan->ordered, problem.out_features, problem.forward_product_type,
-                                                problem.y_type, device, &ledger);
-    plan->products = combine.products;
-    plan->sums = combine.sums;
-    plan->turns = combine.turns;
-  }
   if (cuda) {
-    plan->part_columns =
-        columns_at_a_time(problem, plan->sums, problem.out_features, problem.in_features, problem.forward_product_type);
-    const bool in_turn = plan->ordered && plan->part_columns == 0;
-    const std::int64_t columns = plan->part_columns > 0 ? plan->part_columns : problem.out_features;
-    GGM_TRY(choose_kernels(row_product(problem, in_turn, problem.input_grouped, columns, problem.in_features), device,
-                           plan->multiprocessors, &plan->kernels));
+    const std::int64_t columns = plan->combine.columns_at_a_time(problem.out_features);
+    GGM_TRY(choose_kernels(row_product(problem, plan->combine.in_turn(), problem.input_grouped, columns, problem.in_features),
+                           device, plan->multiprocessors, &plan->kernels));
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
   return close_ledger(ledger, &plan->workspace_bytes);
@@ -148,24 +143,15 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
   const bool cuda = device.backend == BackendKind::cuda;
   const bool dx = problem.wants(GGM_GRADIENT_X), dw = problem.wants(GGM_GRADIENT_ROUTING_WEIGHTS);
   const bool by_tokens = dx && !problem.input_grouped;
-  plan->ordered = resolve_ordered(problem, by_tokens);
   plan->multiprocessors = limited_multiprocessors(device, problem.sm_limit);
-  plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->ordered, &ledger);
+  const CombineShape dx_shape{problem.in_features, problem.out_features, problem.backward_product_type, problem.dx_type};
+  plan->combine = plan_combine(problem, dx_shape, by_tokens, device, &ledger);
+  plan->rows = book_rows(problem.routing, problem.routing_weight_type, cuda && plan->combine.ordered, &ledger);
   if (problem.routing.id_type != IndexType::none) plan->scratch = book_sort(problem.routing, device, &ledger);
-  if (by_tokens) {
-    const CombineRegions combine = book_combine(problem, plan->ordered, problem.in_features, problem.backward_product_type,
-                                                problem.dx_type, device, &ledger);
-    plan->products = combine.products;
-    plan->sums = combine.sums;
-    plan->turns = combine.turns;
-  }
   if (dx || dw) {
     if (cuda) {
-      plan->part_columns =
-          columns_at_a_time(problem, plan->sums, problem.in_features, problem.out_features, problem.backward_product_type);
-      const bool in_turn = plan->ordered && plan->part_columns == 0;
-      const std::int64_t columns = plan->part_columns > 0 ? plan->part_columns : problem.in_features;
-      ProductShape shape = row_product(problem, in_turn, problem.output_grouped, columns, problem.out_features);
+      const std::int64_t columns = plan->combine.columns_at_a_time(problem.in_features);
+      ProductShape shape = row_product(problem, plan->combine.in_turn(), problem.output_grouped, columns, problem.out_features);
       shape.may_sort = sorts_for_dx(problem);
       GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->dx_kernels));
     }
@@ -195,11 +181,11 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
     plan->d_weight_table = book_groups(problem.routing.experts, device, &ledger);
     const bool sorts = plan->d_weight_kernels.wgmma >= 0;
     if (scales_dy_before(problem, device) || (sorts && !problem.output_grouped)) {
-      const Region& done = plan->sorted_dy.bytes > 0 ? plan->sorted_dy : sorts ? Region{} : plan->products;
+      const Region& done = plan->sorted_dy.bytes > 0 ? plan->sorted_dy : sorts ? Region{} : plan->combine.products;
       plan->scaled_dy = book_sorted(problem, problem.out_features, problem.dy_type, done, &ledger);
     }
     if (sorts && !problem.input_grouped && !plan->dots_of_sorted_x)
-      plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, plan->products, &ledger);
+      plan->sorted_x = book_sorted(problem, problem.in_features, problem.x_type, plan->combine.products, &ledger);
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
   return close_ledger(ledger, &plan->workspace_bytes);

@@ -71,18 +71,27 @@ struct GemmPlan {
   int multiprocessors = 0;
 };
 
+// How the rows of each token are summed into a result [tokens, columns], and what that needs. Nothing where the result is
+// grouped.
+struct CombinePlan {
+  bool ordered = false;  // as the caller asked, resolved
+  // Ordered, CUDA: rows of so many columns at a time are stored in the bytes of `sums` and summed; 0: rows add in turn.
+  std::int64_t part_columns = 0;
+  Region products;  // [max_rows, columns] of the product type: two-step
+  Region sums;      // accumulator type [tokens, columns]: ordered, where the result is of another type
+  Region turns;     // uint16 [tokens, ceil(columns / kTurnColumns)]: ordered (CUDA)
+
+  bool in_turn() const { return ordered && part_columns == 0; }
+  std::int64_t columns_at_a_time(std::int64_t all) const { return part_columns > 0 ? part_columns : all; }
+};
+
 struct MoeForwardPlan {
   std::int64_t workspace_bytes = 0;
   ProductKernels kernels;
-  bool ordered = false;  // resolved combine; false also when the output is grouped
-  // Ordered, CUDA: rows of so many columns at a time are stored in the bytes of `sums` and summed; 0: rows add in turn.
-  std::int64_t part_columns = 0;
+  CombinePlan combine;  // of y
   RowArrays rows;
   RouteScratch scratch;
   GroupTable table;
-  Region products;  // [max_rows, out_features] of forward_product_type: two-step with output by tokens
-  Region sums;      // accumulator type [tokens, out_features]: ordered, when y_type is not the accumulator type
-  Region turns;     // uint16 [tokens, ceil(out_features / kTurnColumns)]: ordered (CUDA)
   Region host_scratch;
   int multiprocessors = 0;
 };
@@ -91,18 +100,14 @@ struct MoeBackwardPlan {
   std::int64_t workspace_bytes = 0;
   ProductKernels dx_kernels;        // product dy @ W, for dx and d_routing_weights
   ProductKernels d_weight_kernels;  // product over rows
-  bool ordered = false;             // as in the forward
-  std::int64_t part_columns = 0;
+  CombinePlan combine;              // of dx
   RowArrays rows;
   RouteScratch scratch;
   GroupTable dx_table, d_weight_table;
-  Region products;  // [max_rows, in_features] of backward_product_type: two-step dx by tokens
-  Region sums;      // accumulator type [tokens, in_features]: ordered, when dx_type is not the accumulator type
-  Region turns;
   Region dots;       // accumulator type [max_rows, ceil(in_features / kDotColumns)]: partial sums of d_routing_weights
   Region sorted_dy;  // [max_rows, out_features] of dy_type: rows of dy in sorted order. Empty: the product dy @ W gathers them
   // [max_rows, out_features] of dy_type: rows of dy times their routing weights, for d_weight. May share the bytes of
-  // `products` or `sorted_dy`, which are done with by then. Empty: the product scales the rows itself.
+  // `combine.products` or `sorted_dy`, which are done with by then. Empty: the product scales the rows itself.
   Region scaled_dy;
   // [max_rows, in_features] of x_type: rows of x in sorted order, for a kernel that cannot gather rows of K, likewise; and with
   // dots_of_sorted_x for the inner products, in bytes of its own.

@@ -101,10 +101,9 @@ Plan plan_of(const Problem& problem, const ggm::Device& device) {
   return plan;
 }
 // As the log has it.
-template <typename Plan>
-const char* combine_of(const Plan& plan) {
+const char* combine_of(const ggm::CombinePlan& plan) {
   if (!plan.ordered) return " two-step";
-  return plan.part_columns > 0 ? " ordered-in-parts" : " ordered";
+  return plan.in_turn() ? " ordered" : " ordered-in-parts";
 }
 
 // The line of one product: its wgmma kernel, or else the portable one.
@@ -134,14 +133,15 @@ std::vector<Launched> planned(const std::vector<ggm::Device>& devices) {
           GGM_REQUIRE_OK(ggm::make_problem(ggm::MoeKind::forward, MoeForwardRun(handle, c).problem(), &problem));
           each([&](const ggm::Device& device, Launched* set) {
             const auto plan = plan_of<ggm::MoeForwardPlan>(problem, device);
-            add_line(moe_key("moe_forward", c, combine_of(plan)), plan.kernels, set);
+            add_line(moe_key("moe_forward", c, combine_of(plan.combine)), plan.kernels, set);
           });
           continue;
         }
         GGM_REQUIRE_OK(ggm::make_problem(ggm::MoeKind::backward, MoeBackwardRun(handle, c).problem(), &problem));
         each([&](const ggm::Device& device, Launched* set) {
           const auto plan = plan_of<ggm::MoeBackwardPlan>(problem, device);
-          if (c.gradients & GGM_GRADIENT_X) add_line(moe_key("moe_backward", c, combine_of(plan)), plan.dx_kernels, set);
+          if (c.gradients & GGM_GRADIENT_X)
+            add_line(moe_key("moe_backward", c, combine_of(plan.combine)), plan.dx_kernels, set);
           if (c.gradients & GGM_GRADIENT_WEIGHT) add_line(moe_key("d_weight", c, ""), plan.d_weight_kernels, set);
         });
       }

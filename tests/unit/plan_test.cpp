@@ -90,13 +90,14 @@ void add(const GroupTable& t, std::vector<Booked>* all) {
 std::vector<Booked> regions(const MoeForwardPlan& p) {
   std::vector<Booked> all;
   add(p.rows, &all), add(p.scratch, &all), add(p.table, &all);
-  for (const Region& x : {p.products, p.sums, p.turns, p.host_scratch}) add(x, &all);
+  for (const Region& x : {p.combine.products, p.combine.sums, p.combine.turns, p.host_scratch}) add(x, &all);
   return all;
 }
 std::vector<Booked> regions(const MoeBackwardPlan& p) {
   std::vector<Booked> all;
   add(p.rows, &all), add(p.scratch, &all), add(p.dx_table, &all), add(p.d_weight_table, &all);
-  for (const Region& x : {p.sorted_dy, p.products, p.sums, p.turns, p.dots, p.host_scratch}) add(x, &all);
+  for (const Region& x : {p.sorted_dy, p.combine.products, p.combine.sums, p.combine.turns, p.dots, p.host_scratch})
+    add(x, &all);
   // Rows of dy are scaled where they were sorted, when dx is done. One of them may take turns with the products, not both: the
   // weight gradient reads them together.
   int shared = 0;
@@ -108,11 +109,11 @@ std::vector<Booked> regions(const MoeBackwardPlan& p) {
       REQUIRE(copy.bytes <= p.sorted_dy.bytes);
       continue;
     }
-    if (copy.offset != p.products.offset || p.products.bytes == 0) {
+    if (copy.offset != p.combine.products.offset || p.combine.products.bytes == 0) {
       add(copy, &all);
       continue;
     }
-    REQUIRE(copy.bytes <= p.products.bytes);
+    REQUIRE(copy.bytes <= p.combine.products.bytes);
     REQUIRE(++shared == 1);
   }
   return all;
@@ -260,15 +261,15 @@ TEST_CASE("ordered combine: so many columns at a time as the bytes of its sums h
     p.combine = GGM_COMBINE_ORDERED;
     p.y_type = y;
     const auto forward = plan_moe<MoeForwardPlan>(MoeKind::forward, p, on);
-    CHECK(forward.ordered);
-    CHECK(forward.products.bytes == 0);
-    CHECK(forward.sums.bytes == (y == GGM_TYPE_FLOAT32 ? 0 : 4 * tokens * out));
+    CHECK(forward.combine.ordered);
+    CHECK(forward.combine.products.bytes == 0);
+    CHECK(forward.combine.sums.bytes == (y == GGM_TYPE_FLOAT32 ? 0 : 4 * tokens * out));
     std::swap(p.in_features, p.out_features);
     p.dy_type = p.x_type;
     p.y_type = p.dx_type = y;
     p.gradients = GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS;
-    CHECK(plan_moe<MoeBackwardPlan>(MoeKind::backward, p, on).part_columns == forward.part_columns);
-    return forward.part_columns;
+    CHECK(plan_moe<MoeBackwardPlan>(MoeKind::backward, p, on).combine.part_columns == forward.combine.part_columns);
+    return forward.combine.part_columns;
   };
   constexpr std::int32_t kBf16 = GGM_TYPE_BFLOAT16;
   for (const Device& device : {card({90, 227}), hopper()}) {
@@ -387,7 +388,7 @@ TEST_CASE("workspace: rows of x and dy are sorted before dx of wgmma kernels whe
   CHECK(sorted.scaled_dy.offset == sorted.sorted_dy.offset);
   CHECK(sorted.dots_of_sorted_x);
   CHECK(sorted.sorted_x.bytes == rows * 1008 * 2);
-  CHECK(sorted.sorted_x.offset != sorted.products.offset);
+  CHECK(sorted.sorted_x.offset != sorted.combine.products.offset);
   CHECK_FALSE(kWgmmaKernels[sorted.dx_kernels.wgmma].gathered);
 
   // No inner products, fewer rows in all or in a group, a long inner sum, rows or weights that the copy engine cannot read, the

@@ -65,19 +65,15 @@ ggm_status_t sort_x(const Backward& b) {
 
 RowResult dx_result(const Backward& b) {
   const MoeProblem& problem = b.problem;
-  const bool in_parts = b.plan.part_columns > 0;
-  return {.out = b.tensors.dx,
-          .features = problem.in_features,
-          .ld = problem.dx_ld,
-          .type = problem.dx_type,
-          .product_type = problem.backward_product_type,
-          .grouped = problem.input_grouped,
-          .add = problem.add_to_dx,
-          .ordered = b.plan.ordered && !in_parts,
-          .products = (in_parts ? b.plan.sums : b.plan.products).at<void>(b.workspace),
-          .sums = b.plan.sums.at<void>(b.workspace),
-          .turns = b.plan.turns.at<std::uint16_t>(b.workspace),
-          .turns_bytes = b.plan.turns.bytes};
+  RowResult dx{.out = b.tensors.dx,
+               .features = problem.in_features,
+               .ld = problem.dx_ld,
+               .type = problem.dx_type,
+               .product_type = problem.backward_product_type,
+               .grouped = problem.input_grouped,
+               .add = problem.add_to_dx};
+  combine_as(b.plan.combine, b.workspace, &dx);
+  return dx;
 }
 
 // Whether there is a product dy @ W.
@@ -148,7 +144,7 @@ ggm_status_t run_rows_and_dx(const Backward& b) {
     return make_rows(b.problem, b.plan.scratch, b.tensors, b.workspace, b.rows, nullptr, &table_made, b.launch);
   }
   const std::int64_t features = b.problem.in_features;
-  const std::int64_t columns = b.plan.part_columns > 0 ? b.plan.part_columns : features;
+  const std::int64_t columns = b.plan.combine.columns_at_a_time(features);
   for (std::int64_t first = 0; first < features; first += columns)
     GGM_TRY(run_dx_columns(b, {first, min64(columns, features - first)}));
   return GGM_STATUS_SUCCESS;

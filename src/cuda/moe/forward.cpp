@@ -20,19 +20,15 @@ struct Forward {
 
 RowResult y_result(const Forward& f) {
   const MoeProblem& problem = f.problem;
-  const bool in_parts = f.plan.part_columns > 0;
-  return {.out = f.tensors.y,
-          .features = problem.out_features,
-          .ld = problem.y_ld,
-          .type = problem.y_type,
-          .product_type = problem.forward_product_type,
-          .grouped = problem.output_grouped,
-          .add = problem.add_to_y,
-          .ordered = f.plan.ordered && !in_parts,
-          .products = (in_parts ? f.plan.sums : f.plan.products).at<void>(f.workspace),
-          .sums = f.plan.sums.at<void>(f.workspace),
-          .turns = f.plan.turns.at<std::uint16_t>(f.workspace),
-          .turns_bytes = f.plan.turns.bytes};
+  RowResult y{.out = f.tensors.y,
+              .features = problem.out_features,
+              .ld = problem.y_ld,
+              .type = problem.y_type,
+              .product_type = problem.forward_product_type,
+              .grouped = problem.output_grouped,
+              .add = problem.add_to_y};
+  combine_as(f.plan.combine, f.workspace, &y);
+  return y;
 }
 
 // The product of all columns, but for where its results go.
@@ -77,7 +73,7 @@ ggm_status_t run_moe_forward(const MoeProblem& problem, const MoeForwardPlan& pl
     bool table_made = false;
     return make_rows(problem, plan.scratch, tensors, workspace, f.rows, nullptr, &table_made, launch);
   }
-  const std::int64_t columns = plan.part_columns > 0 ? plan.part_columns : problem.out_features;
+  const std::int64_t columns = plan.combine.columns_at_a_time(problem.out_features);
   for (std::int64_t first = 0; first < problem.out_features; first += columns)
     GGM_TRY(run_columns(f, {first, min64(columns, problem.out_features - first)}));
   return GGM_STATUS_SUCCESS;

@@ -56,6 +56,15 @@ void take_columns(const ColumnPart& part, GroupBuild* build, GemmCall* call) {
   e.dot_x = static_cast<const char*>(e.dot_x) + part.first * bytes_of(call->type);
 }
 
+void combine_as(const CombinePlan& plan, void* workspace, RowResult* result) {
+  result->in_turn = plan.in_turn();
+  // What rows of some columns are stored in is the sum's place otherwise.
+  result->products = (plan.part_columns > 0 ? plan.sums : plan.products).at<void>(workspace);
+  result->sums = plan.sums.at<void>(workspace);
+  result->turns = plan.turns.at<std::uint16_t>(workspace);
+  result->turns_bytes = plan.turns.bytes;
+}
+
 RowResult columns_of(const RowResult& result, const ColumnPart& part) {
   RowResult columns = result;
   columns.out = static_cast<char*>(result.out) + part.first * bytes_of(result.type);
@@ -78,7 +87,7 @@ ggm_status_t begin_result(const RowResult& result, const MoeProblem& problem, co
     build->d = {result.out, result.ld * bytes_of(result.type), 0, result.ld};
     return GGM_STATUS_SUCCESS;
   }
-  if (!result.ordered) {  // weights come with the sum
+  if (!result.in_turn) {  // weights come with the sum
     epilogue->d_type = result.product_type;
     epilogue->drop_invalid = true;
     build->d = {result.products, result.features * bytes_of(result.product_type), 0, result.features};
@@ -114,7 +123,7 @@ ggm_status_t end_result(const RowResult& result, const MoeProblem& problem, cons
     zero.index = rows.row_token;
     return zero_rows(zero, launch);
   }
-  if (result.ordered) {
+  if (result.in_turn) {
     FinishSums finish{};
     finish.sums = result.sums != nullptr ? result.sums : result.out;
     finish.out = result.out;

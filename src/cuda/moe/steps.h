@@ -29,7 +29,7 @@ ggm_status_t sort_rows(const MoeProblem& problem, const RowPointers& rows, const
 template <typename Plan>
 RowPointers rows_of(const Plan& plan, void* workspace) {
   RowPointers rows = row_pointers(plan.rows, workspace);
-  if (plan.part_columns > 0) rows.row_turn = nullptr;
+  if (!plan.combine.in_turn()) rows.row_turn = nullptr;
   return rows;
 }
 
@@ -39,13 +39,14 @@ struct RowResult {
   std::int64_t features, ld;
   Type type, product_type;
   bool grouped, add;
-  // Regions of the plan.
-  bool ordered;  // rows add in turn
-  void* products;
-  void* sums;
-  std::uint16_t* turns;
-  std::int64_t turns_bytes;
+  // From the plan: combine_as().
+  bool in_turn = false;
+  void* products = nullptr;
+  void* sums = nullptr;
+  std::uint16_t* turns = nullptr;
+  std::int64_t turns_bytes = 0;
 };
+void combine_as(const CombinePlan& plan, void* workspace, RowResult* result);
 
 // The routing arrays: made from the ids, or a caller's arrays checked; and the arrays of each row. `first` is the product that
 // follows, or nullptr; *table_made says whether its table was made by the way.
