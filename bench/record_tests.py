@@ -9,17 +9,18 @@ What it runs, on a build folder that has everything built (cmake/test.sh, or the
   4. compute-sanitizer's memcheck, racecheck, initcheck and synccheck over ggm_launch_all, which launches every kernel on memory
      that is fresh where it is not written (GGM_TEST_POISON=0), and says which kernels the tool saw
 
-Usage: bench/record_tests.py BUILD [--jobs N] [--output FILE] [--only tests,jit,python,sanitizers [--add]]
+Usage: bench/record_tests.py BUILD [--jobs N] [--limit SECONDS] [--output FILE] [--only tests,jit,python,sanitizers [--add]]
        bench/record_tests.py BUILD --join FILE ... --output FILE      stages that ran beside each other, on several GPUs of a machine
        bench/record_tests.py --write-manifest FILE      where the checkout is
        bench/record_tests.py BUILD --manifest FILE      on a copy of the files without .git
 It refuses a checkout with changes in include, src, tests or bench (results apart), since the record names what was tested:
   source_id   first 12 hex digits of: git ls-files -s include src | sha256sum
   tests_id    the same of: git ls-files -s tests bench/*.*
-Exit: 0 all passed, 1 something failed (the record is written all the same), 2 refused.
+Exit: 0 all passed, 1 something failed (the record is written all the same), 2 refused, 3 stopped by a signal.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
 import hashlib
 import json
@@ -47,6 +48,35 @@ def say(text):
 
 def output(command, **kwargs):
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, **kwargs).stdout
+
+
+# ---- commands with a limit ---------------------------------------------------------------------------------------------
+
+RUNNING = set()  # the process groups that run() waits for, from several threads
+
+
+def run(command, limit, environment, cwd=None):
+    """(what the command wrote, its status). After `limit` seconds it and all that it started are killed, and its status is -1."""
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                               env={**os.environ, **environment}, cwd=cwd, start_new_session=True)
+    RUNNING.add(process.pid)
+    try:
+        text, _ = process.communicate(timeout=limit)
+        return text, process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        text, _ = process.communicate()
+        return f"{text}\nstopped after {limit} s\n", -1
+    finally:
+        RUNNING.discard(process.pid)
+
+
+def stop(*_):
+    """Ends this program and all that it runs: what stayed behind would disturb whatever is measured next."""
+    for group in list(RUNNING):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+    os._exit(3)
 
 
 # ---- what is tested -------------------------------------------------------------------------------------------------
@@ -108,17 +138,7 @@ def run_ctest(build, selection, environment, limit):
     with tempfile.TemporaryDirectory() as scratch:
         junit = pathlib.Path(scratch) / "tests.xml"
         command = ["ctest", "--test-dir", str(build), *selection, "--output-junit", str(junit), "--output-on-failure", "--no-tests=error"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   env={**os.environ, **environment}, start_new_session=True)
-        try:
-            text, _ = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 15)
-            text, _ = process.communicate()
-            text += f"\nstopped after {limit} s\n"
-        except BaseException:  # whoever stops this program stops its tests, which would disturb what is measured next
-            os.killpg(process.pid, 15)
-            raise
+        text, _ = run(command, limit, environment)
         tests = []
         if junit.exists():
             for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
@@ -150,12 +170,8 @@ def run_program(program, environment, limit):
     """The tests of one program in one process: [{name, verdict, seconds}]."""
     with tempfile.TemporaryDirectory() as scratch:
         junit = pathlib.Path(scratch) / "tests.xml"
-        command = [str(program), "[gpu]~[large]", "-r", "junit", "-o", str(junit)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env={**os.environ, **environment})
-            text, status = done.stdout + done.stderr, done.returncode
-        except subprocess.TimeoutExpired:
-            text, status = f"stopped after {limit} s", -1
+        command = [program, "[gpu]~[large]", "-r", "junit", "-o", junit]
+        text, status = run(command, limit, environment)
         tests = []
         if junit.exists() and junit.stat().st_size:
             for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
@@ -182,13 +198,9 @@ def jit_stage(build, jobs, limit):
 
 def python_stage(build):
     package = ROOT / "bindings" / "python"
-    environment = {**os.environ, "GGM_LIBRARY": str(build / "src" / "libggm.so"), "PYTHONPATH": f"{package}:{package / 'tests'}"}
+    environment = {"GGM_LIBRARY": str(build / "src" / "libggm.so"), "PYTHONPATH": f"{package}:{package / 'tests'}"}
     command = [sys.executable, "-m", "unittest", "-v", "test_golden.GoldenOnCuda", "test_torch.TorchOnCuda"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=package / "tests")
-        text, status = done.stdout + done.stderr, done.returncode
-    except subprocess.TimeoutExpired as expired:
-        text, status = (expired.stderr or b"").decode(errors="replace") + "\nstopped after 300 s", -1
+    text, status = run(command, 300, environment, package / "tests")
     verdicts = {"ok": "passed", "FAIL": "failed", "ERROR": "failed", "skipped": "skipped"}
     tests = [{"name": f"{match.group(2)}.{match.group(1)}", "verdict": verdicts[match.group(3)], "seconds": None}
              for match in re.finditer(r"^(\w+) \((?:\w+\.)+?(\w+OnCuda)[.\w]*\).*?\.\.\. (?:.*\n)*?(ok|FAIL|ERROR|skipped)\b", text, re.M)]
@@ -212,14 +224,9 @@ def kernels_of(text):
 
 
 def run_tool(sanitizer, tool, program, group):
-    command = [sanitizer, "--tool", tool, "--error-exitcode", "99", "--print-limit", "10", str(program), "--only", group]
-    environment = {**os.environ, "GGM_REQUIRE_GPU": "1", "GGM_TEST_POISON": "0"}
+    command = [sanitizer, "--tool", tool, "--error-exitcode", "99", "--print-limit", "10", program, "--only", group]
     started = time.monotonic()
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-        text, status = done.stdout + done.stderr, done.returncode
-    except subprocess.TimeoutExpired as expired:
-        text, status = (expired.stdout or b"").decode(errors="replace") + "\nstopped after 300 s", -1
+    text, status = run(command, 300, {"GGM_REQUIRE_GPU": "1", "GGM_TEST_POISON": "0"})
     summary = re.findall(r"(?:ERROR SUMMARY|RACECHECK SUMMARY): (\d+)", text)
     return {"tool": tool, "group": group, "status": status, "seconds": time.monotonic() - started, "text": text,
             "errors": int(summary[-1]) if summary else None, "kernels": kernels_of(text)}
@@ -230,9 +237,9 @@ def sanitizer_stage(build, jobs):
     sanitizer = find_sanitizer()
     if sanitizer is None:
         return {tool: {"verdict": "not run", "reason": "there is no compute-sanitizer here"} for tool in TOOLS}
-    plain = subprocess.run([str(program)], capture_output=True, text=True, env={**os.environ, "GGM_REQUIRE_GPU": "1"})
-    expected = kernels_of(plain.stdout)
-    result = {"program": "ggm_launch_all", "kernels_launched": len(expected), "kernels_not_launched": plain.stdout.count("NOT LAUNCHED")}
+    plain, _ = run([program], 300, {"GGM_REQUIRE_GPU": "1"})
+    expected = kernels_of(plain)
+    result = {"program": "ggm_launch_all", "kernels_launched": len(expected), "kernels_not_launched": plain.count("NOT LAUNCHED")}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         runs = list(pool.map(lambda work: run_tool(sanitizer, *work), [(tool, program, group) for tool in TOOLS for group in GROUPS]))
     for tool in TOOLS:
@@ -347,7 +354,8 @@ def record(arguments):
 
 def main():
     arguments = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # as an exception, so that nothing stays behind
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
     try:
         if arguments.write_manifest:
             arguments.write_manifest.write_text(git_manifest(), encoding="utf-8")

@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
-"""Tests of record_tests.py on made-up records: what --join takes and refuses. Needs Python alone."""
+"""Tests of record_tests.py on made-up records: what --join takes and refuses; and of how it runs and stops commands. Needs Python and flock (util-linux)."""
 import json
+import os
 import pathlib
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 import unittest
 
 import record_tests
@@ -49,6 +54,52 @@ class Join(unittest.TestCase):
     def test_other_sources_are_refused(self):
         other = self.write("b", JIT, SANITIZERS, source_id="another")
         self.refused("is of source_id another", self.write("a", TESTS), other)
+
+
+# A command with a child of its own: both have the lock of the file in $1 until they end.
+HOLDER = ["sh", "-c", 'exec 9>"$1" && flock 9 && echo held && { sleep 60 & wait; }', "holder"]
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.locks = [pathlib.Path(scratch.name) / name for name in ("a", "b")]
+
+    def held(self, lock):
+        return lock.exists() and subprocess.run(["flock", "--nonblock", lock, "true"], check=False).returncode != 0
+
+    def wait_until(self, held):
+        end = time.monotonic() + 30
+        while any(self.held(lock) != held for lock in self.locks):
+            self.assertLess(time.monotonic(), end, f"the locks never were {'taken' if held else 'free'}")
+            time.sleep(0.02)
+
+    def test_what_it_writes_and_its_status(self):
+        command = ["sh", "-c", 'echo "$WORD"; echo wrong >&2; pwd; exit 7']
+        self.assertEqual(record_tests.run(command, 30, {"WORD": "right"}, cwd="/"), ("right\nwrong\n/\n", 7))
+        self.assertEqual(record_tests.RUNNING, set())
+
+    def test_the_limit_ends_a_command_and_its_children(self):
+        started = time.monotonic()
+        text, status = record_tests.run([*HOLDER, self.locks[0]], 1, {})
+        self.assertLess(time.monotonic() - started, 30)  # a child that lived on would keep the pipe open
+        self.assertEqual((text, status), ("held\n\nstopped after 1 s\n", -1))
+        self.wait_until(held=False)
+
+    def test_a_signal_ends_all_that_runs(self):
+        # As the recorder's stages do: commands from threads, while the main thread waits for them.
+        program = ("import concurrent.futures, signal, sys, record_tests\n"
+                   "signal.signal(signal.SIGTERM, record_tests.stop)\n"
+                   "with concurrent.futures.ThreadPoolExecutor(2) as pool:\n"
+                   f"    list(pool.map(lambda lock: record_tests.run([*{HOLDER!r}, lock], 300, {{}}), sys.argv[1:]))\n")
+        here = pathlib.Path(record_tests.__file__).parent
+        recorder = subprocess.Popen([sys.executable, "-c", program, *self.locks], cwd=here, env={**os.environ, "PYTHONPATH": str(here)})
+        self.addCleanup(recorder.kill)
+        self.wait_until(held=True)
+        recorder.send_signal(signal.SIGTERM)
+        self.assertEqual(recorder.wait(timeout=30), 3)
+        self.wait_until(held=False)
 
 
 class Library(unittest.TestCase):
