@@ -402,6 +402,7 @@ TEST_CASE("hopper: products over K of more groups than one pass makes the table 
   c.n = 136;
   c.inner = 72;
   c.groups = 1100;
+  c.order = 0;
   Draw draw(11);
   for (Index g = 0; g < c.groups; ++g) c.own_sizes.push_back(g % 173 == 100 ? 300 : draw.number(9));
   Families families;
