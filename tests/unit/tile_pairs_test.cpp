@@ -44,7 +44,7 @@ void each_group(Check check) {
     for (const Index left : kExtents)
       for (const Index right : kExtents) {
         INFO(kernel.name << ", " << left << " x " << right);
-        check(TilePairs(left, right, kernel.left_tile(), kernel.max_right), left, right, kernel);
+        check(TilePairs(left, right, kernel.left_tile(), kernel.max_right, kernel.over_k), left, right, kernel);
       }
 }
 
@@ -85,20 +85,38 @@ TEST_CASE("tile pairs: a tile's width is a multiple of 8, no wider than the kern
 
 TEST_CASE("tile pairs: blocks of a cluster share a left tile, or are neighbours where one right tile is enough", "[host]") {
   each_group([](const TilePairs& pairs, Index left, Index right, const ggm::WgmmaKernel& kernel) {
-    REQUIRE(pairs.shares_left() == (right > kernel.max_right));
+    if (!kernel.over_k) REQUIRE(pairs.shares_left == (right > kernel.max_right));
     for (Index index = 0; index < pairs.count(); ++index) {
       const TilePairs::Corner first = pairs.corner(index, 0), second = pairs.corner(index, 1);
       REQUIRE(first.left < left);  // the first block always has work
       REQUIRE(first.right < right);
-      if (pairs.shares_left()) {
+      if (pairs.shares_left) {
         REQUIRE(second.left == first.left);
         REQUIRE(second.right == first.right + pairs.width);
       } else {
-        REQUIRE(first.right == 0);
-        REQUIRE(second.right == 0);
+        REQUIRE(second.right == first.right);
+        if (!kernel.over_k) REQUIRE(first.right == 0);
         REQUIRE(second.left == first.left + pairs.left_tile);
       }
     }
+  });
+}
+
+TEST_CASE("tile pairs: weight gradients share the right tile, unless the left one takes fewer pairs", "[host]") {
+  const TilePairs even(2048, 768, 128, 192, true), odd_right(2880, 2880, 128, 192, true), odd_left(2880, 5760, 128, 192, true);
+  CHECK_FALSE(even.shares_left);
+  CHECK(even.count() == 8 * 4);
+  CHECK_FALSE(odd_right.shares_left);  // 23 x 15 tiles: 12 * 15 pairs, 23 * 8 the other way
+  CHECK(odd_right.count() == 12 * 15);
+  CHECK(odd_left.shares_left);  // 23 x 30 tiles: 23 * 15 pairs, 12 * 30 the other way
+  CHECK(odd_left.count() == 23 * 15);
+  each_group([](const TilePairs& pairs, Index left, Index right, const ggm::WgmmaKernel& kernel) {
+    if (!kernel.over_k) return;
+    const Index lefts = (left + kernel.left_tile() - 1) / kernel.left_tile();
+    const Index rights = (right + kernel.max_right - 1) / kernel.max_right;
+    const Index sharing_left = lefts * ((rights + 1) / 2), sharing_right = rights * ((lefts + 1) / 2);
+    REQUIRE(pairs.count() == std::min(sharing_left, sharing_right));
+    REQUIRE(pairs.shares_left == (sharing_left < sharing_right));
   });
 }
 
@@ -115,15 +133,15 @@ TEST_CASE("tile pairs: for a fixed left tile the right tiles come in ascending o
 
 TEST_CASE("tile pairs: no pair for a group without rows or columns", "[host]") {
   for (const Index extent : {0, 1, 144, 1000}) {
-    CHECK(TilePairs(0, extent, 128, 144).count() == 0);
-    CHECK(TilePairs(extent, 0, 128, 144).count() == 0);
-    CHECK(TilePairs(extent, 0, 256, 144).count() == 0);
+    CHECK(TilePairs(0, extent, 128, 144, false).count() == 0);
+    CHECK(TilePairs(extent, 0, 128, 144, false).count() == 0);
+    CHECK(TilePairs(extent, 0, 256, 144, true).count() == 0);
   }
 }
 
 TEST_CASE("tile pairs: extents near 2^31", "[host]") {
   const Index large = (Index{1} << 31) - 1;
-  const TilePairs pairs(large, large, 128, 144);
+  const TilePairs pairs(large, large, 128, 144, false);
   CHECK(pairs.count() == Index{pairs.left_tiles} * pairs.right_tiles / 2);
   const TilePairs::Corner last = pairs.corner(pairs.count() - 1, 1);
   CHECK(last.left == Index{pairs.left_tiles - 1} * 128);

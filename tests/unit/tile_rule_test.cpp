@@ -14,10 +14,12 @@ using cuda::rule_of_rows;
 using cuda::TileGrid;
 using cuda::TileRule;
 
+// Of products over rows, which have rules of rows.
 std::vector<TileGrid> all_grids() {
   std::vector<TileGrid> grids;
   for (const GemmKernel& kernel : kGemmKernels) grids.emplace_back(kernel);
-  for (const WgmmaKernel& kernel : kWgmmaKernels) grids.emplace_back(kernel);
+  for (const WgmmaKernel& kernel : kWgmmaKernels)
+    if (!kernel.over_k) grids.emplace_back(kernel);
   return grids;
 }
 

@@ -96,14 +96,25 @@ ggm_status_t encode_pairs(const MapSource& d, CUtensorMap* map) {
   return encode(d, shape, map);
 }
 
-// `by_width`: the operand's tiles have any multiple of 8 rows, and K inside.
-ggm_status_t make_map(const MapSource& source, bool by_width, OperandMap* map) {
+constexpr int kStepRows = 64;
+
+// Which boxes an operand is copied in.
+enum class MapBoxes {
+  steps,             // of 64 rows
+  steps_and_halves,  // those, and of 32 rows
+  widths,            // of 8 rows, 16 and so on: tiles have any multiple of 8, and K inside
+};
+
+ggm_status_t make_map(const MapSource& source, MapBoxes boxes, OperandMap* map) {
   map->by_group = source.by_group;
   map->from_first_row = source.divided;
   map->ends_with_group = source.ends_with_group;
-  if (!by_width) return encode_rows(source, 64, &map->boxes[0]);
-  for (int box = 0; box < kRightBoxes; ++box) GGM_TRY(encode_rows(source, 8 << box, &map->boxes[box]));
-  return GGM_STATUS_SUCCESS;
+  if (boxes == MapBoxes::widths) {
+    for (int box = 0; box < kRightBoxes; ++box) GGM_TRY(encode_rows(source, 8 << box, &map->boxes[box]));
+    return GGM_STATUS_SUCCESS;
+  }
+  GGM_TRY(encode_rows(source, kStepRows, &map->boxes[0]));
+  return boxes == MapBoxes::steps ? GGM_STATUS_SUCCESS : encode_rows(source, kStepRows / 2, &map->boxes[1]);
 }
 
 // How the rows of x for inner products come: through the stages of operands where they are aligned, sorted ones by the copy
@@ -117,7 +128,7 @@ ggm_status_t make_dots_map(const WgmmaKernel& row, const GemmCall& call, const M
   x.ld_bytes = e.dot_x_ld * bytes_of(call.type);
   x.inner = d.inner;
   hopper->dots_by_stages = x.obstacle() == nullptr;
-  return hopper->dots_by_stages && !row.gathered ? make_map(x, true, &hopper->dots_map) : GGM_STATUS_SUCCESS;
+  return hopper->dots_by_stages && !row.gathered ? make_map(x, MapBoxes::widths, &hopper->dots_map) : GGM_STATUS_SUCCESS;
 }
 
 // Results that need no more than a rounding, into rows of D that lie as those of the group do.
@@ -181,8 +192,8 @@ ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, 
   const WgmmaKernel& row = kWgmmaKernels[kernel];
   HopperCall hopper;
   hopper.gemm = call;
-  GGM_TRY(make_map(b, false, &hopper.left_map));
-  if (!row.gathered) GGM_TRY(make_map(a, !row.over_k, &hopper.right_map));
+  GGM_TRY(make_map(b, MapBoxes::steps, &hopper.left_map));
+  if (!row.gathered) GGM_TRY(make_map(a, row.over_k ? MapBoxes::steps_and_halves : MapBoxes::widths, &hopper.right_map));
   GGM_TRY(make_result_map(call, d, &hopper.result));
   GGM_TRY(make_dots_map(row, call, a, d, &hopper));
 

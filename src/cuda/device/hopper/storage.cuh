@@ -19,7 +19,8 @@ struct TileNotice {
   Tile tiles[kConsumers];
   std::int32_t left, right;  // where it begins in the operands
   std::int32_t width;        // columns of the right tile
-  std::int32_t shares_left;  // 1: both blocks of the cluster have the same left tile
+  // 1: both blocks of the cluster have the same left tile. 0: in weight gradients the same right tile.
+  std::int32_t shares_left;
   std::uint32_t first_step;  // stages that the tiles before have used, modulo 2^32
 };
 
@@ -30,7 +31,8 @@ template <int max_right, bool right_outer, int stages, int staging_bytes, bool o
 struct HopperShared {
   static constexpr int kStages = stages, kMaxRight = max_right;
   static constexpr bool kGathered = gathered, kTogether = together;
-  static constexpr bool kFew = few;  // groups of few rows
+  static constexpr bool kFew = few;            // groups of few rows
+  static constexpr bool kOverK = right_outer;  // weight gradients: K runs over rows
   // Notices of tiles. NOTE: with two of them a tile is claimed when the last but one is done. That is early enough for its
   // first copies where tiles are long, and late enough where a block has few of them: none lies claimed while others are idle.
   static constexpr int kSlots = few ? 2 : 4;

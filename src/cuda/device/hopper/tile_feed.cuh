@@ -56,13 +56,13 @@ class GroupCursor {
 template <typename Shared>
 __device__ __forceinline__ void place_tile(std::int64_t index, int block, std::uint32_t first_step, TileNotice& notice) {
   const std::int64_t left = notice.tiles[0].desc.n, right = notice.tiles[0].desc.m;
-  const TilePairs pairs(left, right, Shared::kLeftTile, Shared::kMaxRight);
+  const TilePairs pairs(left, right, Shared::kLeftTile, Shared::kMaxRight, Shared::kOverK);
   const TilePairs::Corner corner = pairs.corner(index, block);
   const std::int64_t left0 = min(corner.left, left), right0 = min(corner.right, right);
   notice.left = static_cast<std::int32_t>(left0);
   notice.right = static_cast<std::int32_t>(right0);
   notice.width = pairs.width;
-  notice.shares_left = pairs.shares_left();
+  notice.shares_left = pairs.shares_left;
   notice.first_step = first_step;
   for (int i = 0; i < (Shared::kTogether ? kConsumers : 1); ++i) {
     constexpr int kColumns = 128;
@@ -285,16 +285,21 @@ class LeftFeed {
   OperandCorner<k_outer> at_;
 };
 
-// The right operand: with K inside, boxes of 128, 64, 32, 16 and 8 rows that add up to the width; else boxes of 64 columns. For
-// inner products the same rows of `dots_map`, 64 of the tile's columns a stage.
+// The right operand: with K inside, boxes of 128, 64, 32, 16 and 8 rows that add up to the width. Else boxes of 64 columns; where
+// both blocks of the cluster read the same, each copies one half of a step of K to both. For inner products the same rows of
+// `dots_map`, 64 of the tile's columns a stage.
 template <typename Shared, bool k_outer>
 class RightFeed {
  public:
   __device__ __forceinline__ RightFeed(const OperandMap& map, const OperandMap& dots_map, Shared& shared)
-      : map_(map), dots_map_(dots_map), to_(ptx::shared_address(shared.right)) {}
+      : map_(map),
+        dots_map_(dots_map),
+        to_(ptx::shared_address(shared.right)),
+        block_(ptx::uniform(static_cast<int>(ptx::block_in_cluster()))) {}
 
   __device__ __forceinline__ void begin(const TileNotice& notice) {
     width_ = ptx::uniform(notice.width);
+    shares_ = k_outer && ptx::uniform(notice.shares_left) == 0;
     at_.begin(map_, notice, ptx::uniform(notice.right));
     if constexpr (!k_outer) {
       dots_at_.begin(dots_map_, notice, ptx::uniform(notice.right));
@@ -308,8 +313,17 @@ class RightFeed {
     const std::uint32_t to = to_ + stage * Shared::kRightBytes;
     if constexpr (k_outer) {
 #pragma unroll
-      for (int box = 0; box < Shared::kRightBytes / Shared::kBlock; ++box)
-        if (box * 64 < width_) ptx::copy_box(to + box * Shared::kBlock, &map_.boxes[0], at_.moved(box * 64), barrier);
+      for (int box = 0; box < Shared::kRightBytes / Shared::kBlock; ++box) {
+        if (box * 64 >= width_) continue;
+        ptx::BoxCorner at = at_.moved(box * 64);
+        if (shares_) {
+          at.at[at_.kAt] += block_ * (kStepK / 2);
+          const int half = block_ * (Shared::kBlock / 2);
+          ptx::copy_box_to_cluster(to + box * Shared::kBlock + half, &map_.boxes[1], at, barrier, 3);
+        } else {
+          ptx::copy_box(to + box * Shared::kBlock, &map_.boxes[0], at, barrier);
+        }
+      }
     } else {
       copy_rows(map_, at_, to, barrier);
     }
@@ -335,7 +349,8 @@ class RightFeed {
   const OperandMap& map_;
   const OperandMap& dots_map_;
   std::uint32_t to_;
-  int width_ = 0;
+  int block_, width_ = 0;
+  bool shares_ = false;
   OperandCorner<k_outer> at_;
   OperandCorner<false> dots_at_;
 };

@@ -15,17 +15,18 @@ namespace ggm::cuda {
 // How the products count their work: in tiles of a portable kernel, or in pairs of tiles of a wgmma kernel (tile_pairs.h).
 struct TileGrid {
   TileGrid(const GemmKernel& kernel) : tile_m(kernel.tile_m), tile_n(kernel.tile_n) {}
-  TileGrid(const WgmmaKernel& kernel) : left_tile(kernel.left_tile()), max_right(kernel.max_right) {}
+  TileGrid(const WgmmaKernel& kernel) : left_tile(kernel.left_tile()), max_right(kernel.max_right), over_k(kernel.over_k) {}
 
   int tile_m = 0, tile_n = 0;
   int left_tile = 0, max_right = 0;  // 0: a portable kernel
+  bool over_k = false;               // of a wgmma kernel: for weight gradients
 };
 
 // Tiles, or pairs of them, of a group of m x n.
 constexpr GGM_HD std::int64_t count_tiles(const TileGrid& grid, std::int64_t m, std::int64_t n) {
   if (m == 0 || n == 0) return 0;
   if (grid.max_right == 0) return ceil_div(m, grid.tile_m) * ceil_div(n, grid.tile_n);
-  return TilePairs(n, m, grid.left_tile, grid.max_right).count();
+  return TilePairs(n, m, grid.left_tile, grid.max_right, grid.over_k).count();
 }
 
 // Quotients of numbers below 2^31 by a divisor of 2 or more, by a multiplication: with s = ceil(log2 d) - 1 and
