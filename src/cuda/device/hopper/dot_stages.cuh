@@ -18,6 +18,7 @@ class DotStages {
       : right_(ptx::shared_address(shared.right)),
         full_(ptx::shared_address(shared.stage_full)),
         empty_(ptx::shared_address(shared.stage_empty)),
+        read_(ptx::shared_address(&shared.dots_read)),
         first_(notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK),
         own_(Shared::kTogether ? kOwn * group : 0) {}
 
@@ -33,6 +34,7 @@ class DotStages {
     __syncwarp();
     for (int i = own_; i < own_ + kOwn; ++i) release(i);
     for (int i = own_ + kOwn; i < kCount; ++i) pass(i);
+    if (Shared::kTogether && ptx::fresh_thread() % 32 == 0) ptx::arrive(read_);
   }
 
  private:
@@ -50,7 +52,7 @@ class DotStages {
     release(i);
   }
 
-  std::uint32_t right_, full_, empty_, first_;
+  std::uint32_t right_, full_, empty_, read_, first_;
   int own_;
 };
 

@@ -69,6 +69,8 @@ __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& sha
     const int m_left = tile.m_left, n0 = tile.n0, columns = tile.desc.n;
     rows.look_up(static_cast<const char*>(tile.desc.a) + chunk * 16, tile.desc.lda, call.gemm.a_rows, first_row, line, m_left);
     ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
+    // The stages' own barriers say so as well, but compute-sanitizer does not follow arrivals from another block.
+    if (Shared::kTogether && call.dots_by_stages && n > 0) ptx::wait(ptx::shared_address(&shared.dots_read), (n - 1) & 1);
 #pragma unroll 1
     for (int step = 0; step * kStepK < k; ++step, stage.next()) {
       ptx::wait(empty + stage.at * 8, stage.parity ^ 1);

@@ -41,6 +41,7 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
       ptx::init_barrier(ptx::shared_address(shared.claim_empty + i), 2 * 32);  // the schedulers of both blocks
     }
     for (int i = 0; i < kConsumers; ++i) ptx::init_barrier(ptx::shared_address(shared.staging_turn + i), kWarpgroup);
+    ptx::init_barrier(ptx::shared_address(&shared.dots_read), kConsumers * kWarpgroup / 32);
     ptx::fence_barrier_init();
   }
   ptx::cluster_sync();

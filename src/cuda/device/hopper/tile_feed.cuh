@@ -285,9 +285,9 @@ class LeftFeed {
   OperandCorner<k_outer> at_;
 };
 
-// The right operand: with K inside, boxes of 128, 64, 32, 16 and 8 rows that add up to the width. Else boxes of 64 columns; where
-// both blocks of the cluster read the same, each copies one half of a step of K to both. For inner products the same rows of
-// `dots_map`, 64 of the tile's columns a stage.
+// The right operand: with K inside, boxes of 128, 64, 32, 16 and 8 rows that add up to the width. Else boxes of 64 columns;
+// where both blocks of the cluster read the same, each copies one half of a step of K to both. For inner products the same rows
+// of `dots_map`, 64 of the tile's columns a stage.
 template <typename Shared, bool k_outer>
 class RightFeed {
  public:

@@ -29,8 +29,8 @@ struct TilePairs {
         right_tiles((static_cast<std::uint32_t>(right) + max_right - 1) / max_right),
         width(0) {
     const std::uint32_t even = right_tiles + right_tiles % 2;
-    shares_left = over_k ? std::int64_t{left_tiles} * (even / 2) < std::int64_t{right_tiles} * ((left_tiles + 1) / 2)
-                         : right_tiles > 1;
+    shares_left =
+        over_k ? std::int64_t{left_tiles} * (even / 2) < std::int64_t{right_tiles} * ((left_tiles + 1) / 2) : right_tiles > 1;
     if (shares_left) right_tiles = even;
     if (right_tiles > 0)
       width = static_cast<int>(((static_cast<std::uint32_t>(right) + right_tiles - 1) / right_tiles + 7) / 8 * 8);
