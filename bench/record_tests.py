@@ -38,7 +38,8 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # ggm_launch_all takes the first letters of a group; the groups run beside each other, since a tool slows one process a lot.
-GROUPS = ("route", "permute", "gemm", "array", "moe", "tiles", "hopper")
+GROUPS = ("route", "permute", "gemm", "array", "moe", "tiles", "hopper_rows_nk", "hopper_rows_kn", "hopper_k", "hopper_layers_ordered",
+          "hopper_layers_two_step")
 PATHS = ("include", "src", "tests", ":(glob)bench/*.*")
 
 
@@ -243,22 +244,22 @@ def sanitizer_stage(build, jobs):
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         runs = list(pool.map(lambda work: run_tool(sanitizer, *work), [(tool, program, group) for tool in TOOLS for group in GROUPS]))
     for tool in TOOLS:
-        of_tool = [run for run in runs if run["tool"] == tool]
-        seen = set().union(*(run["kernels"] for run in of_tool))
+        of_tool = [one for one in runs if one["tool"] == tool]
+        seen = set().union(*(one["kernels"] for one in of_tool))
         missing = sorted(expected - seen)
-        unknown = [run["group"] for run in of_tool if run["errors"] is None]
-        errors = sum(run["errors"] or 0 for run in of_tool)
-        clean = not missing and not unknown and errors == 0 and all(run["status"] == 0 for run in of_tool) and expected
+        unknown = [one["group"] for one in of_tool if one["errors"] is None]
+        errors = sum(one["errors"] or 0 for one in of_tool)
+        clean = not missing and not unknown and errors == 0 and all(one["status"] == 0 for one in of_tool) and expected
         result[tool] = {"verdict": "clean" if clean else "failed", "errors": errors, "kernels_seen": sorted(seen),
                         "kernels_missing": missing, "groups_without_summary": unknown,
-                        "seconds": round(sum(run["seconds"] for run in of_tool), 1)}
-        for run in of_tool:
-            if run["status"] != 0 or run["errors"] is None:
-                say(f"{tool} {run['group']}: status {run['status']}, errors {run['errors']}")
-                lines = [line for line in run["text"].splitlines() if not line.startswith("kernel ")]
+                        "seconds": round(sum(one["seconds"] for one in of_tool), 1)}
+        for one in of_tool:
+            if one["status"] != 0 or one["errors"] is None:
+                say(f"{tool} {one['group']}: status {one['status']}, errors {one['errors']}")
+                lines = [line for line in one["text"].splitlines() if not line.startswith("kernel ")]
                 print("\n".join(lines[:60]))
         if not clean:
-            reasons = [line for run in of_tool for line in run["text"].splitlines() if "not supported" in line]
+            reasons = [line for one in of_tool for line in one["text"].splitlines() if "not supported" in line]
             if reasons:
                 result[tool]["reason"] = reasons[0]
     return result

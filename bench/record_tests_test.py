@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Tests of record_tests.py on made-up records: what --join takes and refuses; and of how it runs and stops commands. Needs Python and flock (util-linux)."""
+"""Tests of record_tests.py on made-up records: what --join takes and refuses; of how it runs and stops commands; of what it makes of a sanitizer's words. Needs Python and flock (util-linux)."""
+import contextlib
+import io
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import record_tests
 
@@ -100,6 +104,70 @@ class Commands(unittest.TestCase):
         recorder.send_signal(signal.SIGTERM)
         self.assertEqual(recorder.wait(timeout=30), 3)
         self.wait_until(held=False)
+
+
+# What it is told to say: a line of MADE_UP for each tool and group, "tool group errors status", else no errors.
+TOOL = """#!/bin/sh
+tool=$2 group=$9
+errors=0 status=0
+while read -r a b c d; do [ "$a $b" = "$tool $group" ] && errors=$c status=$d; done < "$MADE_UP"
+echo "kernel shared 3"
+[ "$group" != route ] || echo "kernel of_route 1"
+[ "$errors" = none ] || echo "========= ERROR SUMMARY: $errors errors"
+exit "$status"
+"""
+PROGRAM = """#!/bin/sh
+printf 'kernel shared 30\nkernel of_route 1\n'
+"""
+
+
+class Sanitizers(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.build = pathlib.Path(scratch.name)
+        self.script("tests/sanitizer/ggm_launch_all", PROGRAM)
+        self.script("bin/compute-sanitizer", TOOL)
+        changed = unittest.mock.patch.dict(os.environ, {"PATH": f"{self.build / 'bin'}:{os.environ['PATH']}", "MADE_UP": str(self.build / "made-up")})
+        changed.start()
+        self.addCleanup(changed.stop)
+
+    def script(self, name, text):
+        path = self.build / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def record(self, *made_up):
+        (self.build / "made-up").write_text("".join(line + "\n" for line in made_up), encoding="utf-8")
+        with contextlib.redirect_stdout(io.StringIO()):
+            return record_tests.sanitizer_stage(self.build, 4)
+
+    def test_clean(self):
+        record = self.record()
+        self.assertEqual((record["kernels_launched"], record["kernels_not_launched"]), (2, 0))
+        for tool in record_tests.TOOLS:
+            self.assertEqual((record[tool]["verdict"], record[tool]["errors"], record[tool]["kernels_seen"]), ("clean", 0, ["of_route", "shared"]))
+
+    def test_errors_of_the_groups_add_up_and_fail_their_tool_alone(self):
+        record = self.record("racecheck moe 3 99", "racecheck hopper_k 4 99")
+        self.assertEqual([record[tool]["verdict"] for tool in record_tests.TOOLS], ["clean", "failed", "clean", "clean"])
+        self.assertEqual(record["racecheck"]["errors"], 7)
+
+    def test_a_status_alone_and_a_missing_summary_fail(self):
+        record = self.record("memcheck gemm 0 1", "initcheck array none 0")
+        self.assertEqual([record[tool]["verdict"] for tool in record_tests.TOOLS], ["failed", "clean", "failed", "clean"])
+        self.assertEqual(record["initcheck"]["groups_without_summary"], ["array"])
+
+    def test_a_kernel_that_a_tool_has_not_seen_fails(self):
+        self.script("tests/sanitizer/ggm_launch_all", PROGRAM + "echo kernel another 1\n")
+        record = self.record()
+        self.assertEqual((record["memcheck"]["verdict"], record["memcheck"]["kernels_missing"]), ("failed", ["another"]))
+
+    def test_the_groups_are_those_of_the_program(self):
+        sources = (record_tests.ROOT / "tests" / "sanitizer").glob("*.cpp")
+        names = re.findall(r'selected\("(\w+)"\)', "".join(path.read_text(encoding="utf-8") for path in sources))
+        self.assertEqual(sorted(names), sorted(record_tests.GROUPS))
 
 
 class Library(unittest.TestCase):

@@ -48,21 +48,29 @@ void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int
   moe(c);
 }
 
+void layers(std::int32_t combine) {
+  for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
+    layer(GGM_TYPE_BFLOAT16, order, combine, GGM_ROWS_TOKENS, order == GGM_ORDER_KN);
+  layer(GGM_TYPE_BFLOAT16, GGM_ORDER_NK, combine, GGM_ROWS_TOKENS, false, 24);
+}
+
 }  // namespace
 
-void hopper_calls() {
+void hopper_calls(const std::function<bool(const std::string&)>& selected) {
   DeviceMemory::clears = true;
   for (std::int32_t type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16}) {
-    for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN}) products_over_rows(type, order);
-    products_over_k(type);
+    if (selected("hopper_rows_nk")) products_over_rows(type, GGM_ORDER_NK);
+    if (selected("hopper_rows_kn")) products_over_rows(type, GGM_ORDER_KN);
+    if (selected("hopper_k")) products_over_k(type);
   }
-  for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
-    for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
-      layer(GGM_TYPE_BFLOAT16, order, combine, GGM_ROWS_TOKENS, order == GGM_ORDER_KN);
-  for (std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
-    layer(GGM_TYPE_BFLOAT16, GGM_ORDER_NK, combine, GGM_ROWS_TOKENS, false, 24);
-  layer(GGM_TYPE_BFLOAT16, GGM_ORDER_NK, GGM_COMBINE_ORDERED, GGM_ROWS_GROUPED, false);
-  layer(GGM_TYPE_FLOAT16, GGM_ORDER_NK, GGM_COMBINE_TWO_STEP, GGM_ROWS_GROUPED, true);
+  if (selected("hopper_layers_ordered")) {
+    layers(GGM_COMBINE_ORDERED);
+    layer(GGM_TYPE_BFLOAT16, GGM_ORDER_NK, GGM_COMBINE_ORDERED, GGM_ROWS_GROUPED, false);
+  }
+  if (selected("hopper_layers_two_step")) {
+    layers(GGM_COMBINE_TWO_STEP);
+    layer(GGM_TYPE_FLOAT16, GGM_ORDER_NK, GGM_COMBINE_TWO_STEP, GGM_ROWS_GROUPED, true);
+  }
   DeviceMemory::clears = false;
 }
 
