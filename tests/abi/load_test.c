@@ -1,11 +1,13 @@
 /* Opens libggm.so as a program would that has no CUDA, in a fresh process each time: how long that takes, that the host backend
- * works there, and that CUDA is refused by name. Usage: load_test LIBRARY STATUS, the status that a CUDA handle must be refused
- * with where no GPU is visible; the environment hides the GPUs (CUDA_VISIBLE_DEVICES is set to nothing). */
+ * works there, and that CUDA is refused by name. Usage: load_test LIBRARY STATUS BYTES, the status that a CUDA handle must be
+ * refused with where no GPU is visible; the environment hides the GPUs (CUDA_VISIBLE_DEVICES is set to nothing). And below
+ * how many bytes the file must be, 0: any number. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,7 +73,13 @@ static int use(void* library, int cuda_status) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
+  const long long limit = atoll(argv[3]);
+  struct stat file;
+  if (stat(argv[1], &file) != 0) return printf("no file %s\n", argv[1]), 1;
+  printf("size: %lld bytes (limit %lld)\n", (long long)file.st_size, limit);
+  fflush(stdout); /* before processes are made of this one */
+  if (limit > 0 && file.st_size >= limit) return 1;
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   double best = 1e9;
   for (int run = 0; run < RUNS; ++run) {
