@@ -18,7 +18,8 @@ inline constexpr int kResident = 2;    // blocks of a multiprocessor
 
 struct CombineParams {
   CombineRows call;
-  int threads_per_token;  // a multiple of 32; kThreads in the form for many slots
+  int threads_per_token;  // of a block, a multiple of 32; kThreads in the form for many slots
+  int blocks_per_token;   // more than one only where all threads of a block have the same token
   bool vectors;
 };
 
@@ -164,12 +165,22 @@ __device__ void write_token(const CombineParams& p, std::int64_t token, bool rea
   for (std::int64_t i = first_element; i < call.features; i += threads) sum.sum_element(i);
 }
 
+// By one lane of each warp, before the kernel waits.
+__device__ __forceinline__ void find_pages(const CombineRows& call) {
+  if (threadIdx.x % 32 != 0) return;
+  ptx::find_page(call.assignment_row);
+  ptx::find_page(call.weight);
+  ptx::find_page(call.in);
+  ptx::find_page(call.out);
+}
+
 // top_k up to kWarpSlots: each warp sorts the rows of its token by itself; several warps may share a token. Row numbers are
 // loaded two tokens ahead and weights one, so that only the rows themselves are waited for.
 // NOTE: registers for two blocks a multiprocessor. With three the numbers that were loaded ahead are spilled, and so waited
 // for.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(kThreads, kResident) combine_few(const CombineParams p) {
+  find_pages(p.call);
   ptx::begin_dependent();
   using Weight = Accumulator<In>;
   __shared__ std::int32_t sorted[kThreads / 32][kWarpSlots];
@@ -180,7 +191,10 @@ __global__ void __launch_bounds__(kThreads, kResident) combine_few(const Combine
   const auto real = static_cast<std::uint32_t>(real_tokens(call.num_tokens, call.tokens));
   const int threads = p.threads_per_token, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int top_k = static_cast<int>(call.top_k);
-  const std::uint32_t step = gridDim.x * (kThreads / threads);
+  const auto blocks = static_cast<std::uint32_t>(p.blocks_per_token), first = blockIdx.x / blocks;
+  const std::uint32_t step = gridDim.x / blocks * (kThreads / threads);
+  const int sharers = threads * p.blocks_per_token;
+  const int sharer = static_cast<int>(threadIdx.x) % threads + static_cast<int>(blockIdx.x - first * blocks) * threads;
   const bool weighted = call.weight != nullptr;
   const auto row_of_lane = [&](std::uint32_t t) {
     return t < real && lane < top_k ? call.assignment_row[t * static_cast<std::uint32_t>(top_k) + lane] : -1;
@@ -188,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, kResident) combine_few(const Combine
   const auto weight_of = [&](std::int32_t row) {
     return weighted && row >= 0 ? __ldg(static_cast<const Weight*>(call.weight) + row) : Weight(1);
   };
-  std::uint32_t t = blockIdx.x * (kThreads / threads) + threadIdx.x / threads;
+  std::uint32_t t = first * (kThreads / threads) + threadIdx.x / threads;
   std::int32_t row = row_of_lane(t), next_row = row_of_lane(t + step);
   Weight weight = weight_of(row);
   for (; t < tokens; t += step) {
@@ -206,7 +220,7 @@ __global__ void __launch_bounds__(kThreads, kResident) combine_few(const Combine
     }
     __syncwarp();
     const TokenRows<In> rows{sorted[warp], weighted ? sorted_weights[warp] : nullptr, count};
-    write_token<In, Out>(p, t, t < real, rows, threadIdx.x % threads, threads);
+    write_token<In, Out>(p, t, t < real, rows, sharer, sharers);
     __syncwarp();  // the list is read to its end before the next token overwrites it
     row = next_row;
     weight = next_weight;
@@ -222,6 +236,7 @@ static_assert(GGM_MAX_TOP_K * kSlotBytes<double> <= 48 * 1024, "a block has so m
 // Any top_k: one block a token.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(kThreads, kResident) combine_many(const CombineParams p) {
+  find_pages(p.call);
   ptx::begin_dependent();
   using Weight = Accumulator<In>;
   extern __shared__ double lists[];
@@ -318,7 +333,7 @@ FinishKernel finish_for(Type out) {
 
 ggm_status_t combine_rows(const CombineRows& call, const Launch& launch) {
   if (call.tokens == 0 || call.features == 0) return GGM_STATUS_SUCCESS;
-  CombineParams params{call, kThreads, false};
+  CombineParams params{call, kThreads, 1, false};
   // Without rows the input may be NULL: then only zeros are written.
   params.vectors = vector_aligned(call.in, call.in_ld, bytes_of(call.in_type)) &&
                    vector_aligned(call.out, call.out_ld, bytes_of(call.out_type));
@@ -335,9 +350,14 @@ ggm_status_t combine_rows(const CombineRows& call, const Launch& launch) {
   const std::int64_t threads = std::int64_t{kThreads} * kResident * launch.multiprocessors;
   const int most = threads_for(ceil_div(4 * threads, call.tokens), 1, 64, kThreads);
   params.threads_per_token = threads_for(pieces, most == kThreads ? 1 : 4, 32, most);
+  // Of few tokens several blocks each, so that no thread goes through more than one piece while multiprocessors are idle.
+  const std::int64_t resident = grid_size(launch, GGM_MAX_ROWS, 1, kResident);
+  if (params.threads_per_token == kThreads)
+    params.blocks_per_token = static_cast<int>(max64(1, min64(ceil_div(pieces, kThreads), resident / call.tokens)));
+  const std::int64_t blocks = params.blocks_per_token;
   return launch_kernel("combine_rows", few_for(call.in_type, call.out_type),
-                       grid_size(launch, call.tokens, kThreads / params.threads_per_token, kResident), kThreads, 0, launch,
-                       params);
+                       grid_size(launch, call.tokens * blocks, kThreads / params.threads_per_token, kResident), kThreads, 0,
+                       launch, params);
 }
 
 ggm_status_t finish_sums(const FinishSums& call, const Launch& launch) {

@@ -4,6 +4,12 @@
 
 namespace ggm::cuda::ptx {
 
+// For memory that is read once the work before is done: a prefetch meanwhile, so that its page has been looked up by then.
+// nullptr: none.
+__device__ __forceinline__ void find_page(const void* address) {
+  if (address != nullptr) asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
 // Waits for all earlier work of the stream, whose results are visible then, and lets the next kernel come and wait in turn.
 // NOTE: every kernel of the library calls it, in all threads and before it touches memory that others write: a kernel that did
 // not would end before the work that it should follow, and the next one would take that for its own permission.
