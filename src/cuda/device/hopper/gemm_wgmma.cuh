@@ -3,7 +3,7 @@
 //
 // One warpgroup feeds: a warp claims tiles, two others put the copies of an operand each under way. Two warpgroups multiply,
 // each a tile of its own, taking turns: the results of one are stored while the other multiplies ("ping-pong", as CUTLASS calls
-// it). The blocks of a cluster work on tiles with the same rows of the left operand and bring each other one half of them.
+// it). The blocks of a cluster work on neighbouring tiles and bring each other one half of what both need (tile_pairs.h).
 //
 // Rows that come through a list are fetched by four more warps. Where groups have many of them, both warpgroups multiply the
 // same tile then (storage.cuh).
@@ -15,6 +15,7 @@
 #include "cuda/device/epilogue/turned_rows.cuh"
 #include "cuda/device/hopper/gather_feed.cuh"
 #include "cuda/device/hopper/mapped_rows.cuh"
+#include "cuda/device/hopper/straight_rows.cuh"
 #include "cuda/device/hopper/tile_feed.cuh"
 #include "cuda/device/hopper/wgmma_tile.cuh"
 #include "cuda/device/ptx/dependent.cuh"
@@ -105,6 +106,7 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
   using Sums = WgmmaTile<Element, Shared::kMaxRight, left_outer, right_outer>;
   constexpr bool kTurns = !Shared::kTogether;
   constexpr int kBoth = kConsumers * kWarpgroup;
+  const bool may_straight = Shared::kFew && may_go_straight(call);  // found once: a parameter read for each tile is waited for
   if (kTurns && group == 1) ptx::named_arrive(kOrderBarrier, kBoth);
   for (std::uint32_t n = kTurns ? group : 0;; n += kTurns ? kConsumers : 1) {
     const RingPlace<Shared::kSlots> place(n);
@@ -120,10 +122,12 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
         if (call.dots_by_stages) DotStages<Shared>(shared, notice, group).begin();  // the same holds for these stages
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
+    const bool straight = may_straight && notice.tiles[0].m_left <= kStraightRows;
+    if (straight) store_straight<Element>(notice.tiles[0], sums);
     // The first warpgroup's turn comes after the second one's last tile, the second one's after the first one's of this round.
     if constexpr (Shared::kOneStaging)
       ptx::wait(ptx::shared_address(shared.staging_turn + group), (n / kConsumers & 1) ^ (group == 0));
-    store_tile<Element>(call, notice, sums, shared);
+    if (!straight) store_tile<Element>(call, notice, sums, shared);
     if constexpr (Shared::kOneStaging) {
       ptx::wait_boxes_read<0>();
       const int other = Shared::kFirstConsumer + 1 - ptx::fresh_thread() / kWarpgroup;
