@@ -243,6 +243,29 @@ void permute_table(bool cuda, Kind kind) {
   }
 }
 
+// Tokens so few and so wide that several blocks share one; the last block's columns end anywhere.
+void wide_tokens(bool cuda) {
+  const Handle handle(backends(cuda).front());
+  constexpr Index shapes[][2] = {{1, 1}, {1, 9}, {2, 2}, {3, 8}, {17, 4}, {90, 3}};  // tokens, top_k
+  constexpr Index features[] = {2048, 2049, 4104, 5760, 28672};
+  constexpr std::int32_t types[] = {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT32, GGM_TYPE_FLOAT64};
+  for (const std::vector<int>& row : all_pairs({6, 5, 3, kIdPatterns, 2, 2, 2}, 11)) {
+    PermuteCase c;
+    c.routing = {shapes[row[0]][0], shapes[row[0]][1], 12, Locality::all_local, static_cast<Ids>(row[3]), 5u};
+    c.kind = Kind::unpermute;
+    c.token_type = types[row[2]];
+    c.weight_type = c.token_type == GGM_TYPE_FLOAT64 ? GGM_TYPE_FLOAT64 : GGM_TYPE_FLOAT32;
+    c.features = features[row[1]];
+    c.gap = row[4];
+    c.keep = row[5];
+    c.add = row[6];
+    const std::string text = handle.backend().name + " " + c.text();
+    if (!case_selected(text)) continue;
+    GGM_CASE(text);
+    PermuteRun(handle, c).permute_or_unpermute();
+  }
+}
+
 }  // namespace
 
 TEST_CASE("route: sorted by expert, token, slot for every locality and id pattern", "[host]") { route(false); }
@@ -251,5 +274,7 @@ TEST_CASE("permute: every type, shape and flag", "[host]") { permute_table(false
 TEST_CASE("permute: every type, shape and flag, GPU", "[gpu]") { permute_table(true, Kind::permute); }
 TEST_CASE("unpermute: every type, shape and flag", "[host]") { permute_table(false, Kind::unpermute); }
 TEST_CASE("unpermute: every type, shape and flag, GPU", "[gpu]") { permute_table(true, Kind::unpermute); }
+TEST_CASE("unpermute: few tokens of many features", "[host]") { wide_tokens(false); }
+TEST_CASE("unpermute: few tokens of many features, GPU", "[gpu]") { wide_tokens(true); }
 TEST_CASE("unpermute_backward: every type, shape and flag", "[host]") { permute_table(false, Kind::unpermute_backward); }
 TEST_CASE("unpermute_backward: every type, shape and flag, GPU", "[gpu]") { permute_table(true, Kind::unpermute_backward); }
