@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the figures of docs/performance.md out of the records in the folder results of bench/.
+"""Writes the figures of docs/performance.md and docs/concepts.md out of the records in the folder results of bench/.
 
-Between the two marks of the page everything is this script's; the text around them has no figures. Without an option it rewrites
-the page; with --check it says whether the page has what the records say, and exits with 1 if not: run it again after new records.
+Between the two marks of a page everything is this script's; the text around them has no figures. Without an option it rewrites
+the pages; with --check it says whether they have what the records say, and exits with 1 if not: run it again after new records.
+--plot draws docs/concepts-ways.png as well, and needs matplotlib.
 
-Usage: cmake/performance_page.py [--check]
+Usage: cmake/performance_page.py [--check | --plot]
 """
 import argparse
 import json
@@ -16,7 +17,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import cells  # noqa: E402  the bench's own words for cells, classes and means
 import summary  # noqa: E402
 
-PAGE = ROOT / "docs" / "performance.md"
+DOCS = ROOT / "docs"
 BEGIN, END = "<!-- figures: written by cmake/performance_page.py -->\n", "<!-- end of the figures -->\n"
 RECORDS = ("bench", "paths", "torch", "plan")
 CLASS_HEADS = ("training batch", "4096 tokens", "16 to 256 tokens", "1 token")
@@ -34,6 +35,8 @@ BASELINES = (
     ("grouped_k", "cuBLAS loop", "weight gradient: one cuBLAS product an expert"),
     ("moe_forward", "permute, cuBLAS loop, unpermute", "fused forward: permute, a cuBLAS product an expert, unpermute"),
 )
+WAYS = (("cuBLAS loop", "one product an expert", "#d98032"), ("cuBLAS padded", "padded", "#b0508d"), ("ggm", "one grouped product", "#1f6fb4"))
+ROUTINGS = (("uniform", "uniform routing"), ("zipf", "skewed routing (zipf)"))
 PATHS = (
     ("grouped", "kn", "bf16", "weights [E,K,N]"),
     ("grouped", "plain", "fp16", "float16"),
@@ -120,8 +123,45 @@ def plan(records):
     return table(("planned kernel's time / best forced one's", "mean", "most", "cells"), rows)
 
 
-def figures():
-    records, shapes = {name: read(name) for name in RECORDS}, cells.workloads()
+def ways_of_layers(records, shapes):
+    """[(layer, experts, {(routing, contender): floor / time})] of the up products with 4096 tokens, few experts first."""
+    found = {}
+    for r in records["bench"]:
+        if (r["operation"], r.get("product"), r.get("size_class"), r.get("dtype"), r.get("variant")) != ("grouped", "up", "prefill", "bf16", "plain"):
+            continue
+        if r["contender"] in {contender for contender, _, _ in WAYS}:
+            found.setdefault(r["workload"], {})[r["routing"], r["contender"]] = cells.fraction(r)
+    return sorted(((layer, shapes[layer]["experts"], values) for layer, values in found.items()), key=lambda one: (one[1], one[0]))
+
+
+def concepts(records, shapes):
+    heads = ("layer", "experts", *(f"{words.split()[0]}: {way}" for _, words in ROUTINGS for _, way, _ in WAYS))
+    rows = [(layer, str(experts), *(f"{values[routing, contender]:.2f}" if (routing, contender) in values else "" for routing, _ in ROUTINGS for contender, _, _ in WAYS))
+            for layer, experts, values in ways_of_layers(records, shapes)]
+    return f"{of_record(records, 'bench')}; up products of 4096 tokens, bfloat16, floor / time.\n\n" + table(heads, rows)
+
+
+def draw_ways(records, shapes):
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    layers = ways_of_layers(records, shapes)
+    figure, axes = plt.subplots(1, len(ROUTINGS), figsize=(11, 3.6), sharey=True)
+    for axis, (routing, words) in zip(axes, ROUTINGS):
+        for i, (contender, way, color) in enumerate(WAYS):
+            bars = [(at + 0.27 * (i - 1), values[routing, contender]) for at, (_, _, values) in enumerate(layers) if (routing, contender) in values]
+            axis.bar([at for at, _ in bars], [height for _, height in bars], 0.26, color=color, label=way)
+        axis.set_xticks(range(len(layers)), [f"{experts}\n{layer}" for layer, experts, _ in layers], fontsize=7)
+        axis.set_title(words, fontsize=10)
+        axis.set_ylim(0, 1)
+    axes[0].set_ylabel("floor / time")
+    figure.suptitle("4096 tokens, up products, over the number of experts", fontsize=11)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="lower center", ncol=len(WAYS))
+    figure.savefig(DOCS / "concepts-ways.png", dpi=110)
+
+
+def performance(records, shapes):
     devices = sorted({r["device"] for name in RECORDS for r in records[name] if "device" in r})
     dates = sorted({r["date"] for name in RECORDS for r in records[name] if "date" in r})
     return "".join((
@@ -133,22 +173,35 @@ def figures():
         "### The choice of a kernel\n\n", f"{of_record(records, 'plan')}; shapes that the choice was not made on.\n\n", plan(records)))
 
 
+PAGES = {"performance.md": performance, "concepts.md": concepts}
+
+
+def with_figures(page, text, figures):
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        sys.exit(f"{page}: the two marks of the figures are not there once each, in order")
+    return text[:text.index(BEGIN) + len(BEGIN)] + "\n" + figures + text[text.index(END):]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if the page is not what the records say")
-    check = parser.parse_args().check
-    text = PAGE.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        sys.exit(f"{PAGE.name}: the two marks of the figures are not there once each, in order")
-    wanted = text[:text.index(BEGIN) + len(BEGIN)] + "\n" + figures() + text[text.index(END):]
-    if not check:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif wanted != text:
-        differing = [line for line in text.splitlines() if line not in wanted.splitlines()]
-        print("\n".join(differing[:10]))
-        sys.exit(f"{PAGE.name} is not what the records say; cmake/performance_page.py writes it anew")
-    else:
-        print(f"{PAGE.name} has the figures of the records")
+    options = parser.add_mutually_exclusive_group()
+    options.add_argument("--check", action="store_true", help="change nothing; exit 1 if a page is not what the records say")
+    options.add_argument("--plot", action="store_true", help="draw as well")
+    arguments = parser.parse_args()
+    records, shapes = {name: read(name) for name in RECORDS}, cells.workloads()
+    for page, figures in PAGES.items():
+        text = (DOCS / page).read_text(encoding="utf-8")
+        wanted = with_figures(page, text, figures(records, shapes))
+        if not arguments.check:
+            (DOCS / page).write_text(wanted, encoding="utf-8")
+        elif wanted != text:
+            differing = [line for line in text.splitlines() if line not in wanted.splitlines()]
+            print("\n".join(differing[:10]))
+            sys.exit(f"{page} is not what the records say; cmake/performance_page.py writes it anew")
+        else:
+            print(f"{page} has the figures of the records")
+    if arguments.plot:
+        draw_ways(records, shapes)
 
 
 if __name__ == "__main__":
