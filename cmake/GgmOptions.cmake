@@ -6,8 +6,8 @@ option(GGM_BUILD_BENCH "Build the bench (needs CUDA and cuBLAS)" OFF)
 option(GGM_WERROR "Turn compiler warnings into errors" OFF)
 set(GGM_CUDA AUTO CACHE STRING "AUTO: with CUDA when a toolkit is found. ON: fail without one. OFF: the host backend alone")
 set_property(CACHE GGM_CUDA PROPERTY STRINGS AUTO ON OFF)
-# Architectures of the portable kernels, in CMake's words. The release preset names all of them.
-set(GGM_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "CUDA architectures of the portable kernels")
+# In CMake's words. The release preset names all that the library is made for.
+set(GGM_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "CUDA architectures; 90a brings the Hopper kernels")
 set(GGM_SANITIZE "" CACHE STRING "Sanitizers of a host build: address, undefined, thread, or a comma-separated list")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND PROJECT_IS_TOP_LEVEL)
