@@ -35,7 +35,7 @@ BASELINES = (
     ("grouped_k", "cuBLAS loop", "weight gradient: one cuBLAS product an expert"),
     ("moe_forward", "permute, cuBLAS loop, unpermute", "fused forward: permute, a cuBLAS product an expert, unpermute"),
 )
-WAYS = (("cuBLAS loop", "one product an expert", "#d98032"), ("cuBLAS padded", "padded", "#b0508d"), ("ggm", "one grouped product", "#1f6fb4"))
+WAYS = (("cuBLAS loop", "one product an expert"), ("cuBLAS padded", "padded"), ("ggm", "one grouped product"))
 ROUTINGS = (("uniform", "uniform routing"), ("zipf", "skewed routing (zipf)"))
 PATHS = (
     ("grouped", "kn", "bf16", "weights [E,K,N]"),
@@ -129,28 +129,26 @@ def ways_of_layers(records, shapes):
     for r in records["bench"]:
         if (r["operation"], r.get("product"), r.get("size_class"), r.get("dtype"), r.get("variant")) != ("grouped", "up", "prefill", "bf16", "plain"):
             continue
-        if r["contender"] in {contender for contender, _, _ in WAYS}:
+        if r["contender"] in dict(WAYS):
             found.setdefault(r["workload"], {})[r["routing"], r["contender"]] = cells.fraction(r)
     return sorted(((layer, shapes[layer]["experts"], values) for layer, values in found.items()), key=lambda one: (one[1], one[0]))
 
 
 def concepts(records, shapes):
-    heads = ("layer", "experts", *(f"{words.split()[0]}: {way}" for _, words in ROUTINGS for _, way, _ in WAYS))
-    rows = [(layer, str(experts), *(f"{values[routing, contender]:.2f}" if (routing, contender) in values else "" for routing, _ in ROUTINGS for contender, _, _ in WAYS))
+    heads = ("layer", "experts", *(f"{words.split()[0]}: {way}" for _, words in ROUTINGS for _, way in WAYS))
+    rows = [(layer, str(experts), *(f"{values[routing, contender]:.2f}" if (routing, contender) in values else "" for routing, _ in ROUTINGS for contender, _ in WAYS))
             for layer, experts, values in ways_of_layers(records, shapes)]
     return f"{of_record(records, 'bench')}; up products of 4096 tokens, bfloat16, floor / time.\n\n" + table(heads, rows)
 
 
 def draw_ways(records, shapes):
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from plot import COLORS, plt  # the bench's; only here, as it needs matplotlib
     layers = ways_of_layers(records, shapes)
     figure, axes = plt.subplots(1, len(ROUTINGS), figsize=(11, 3.6), sharey=True)
     for axis, (routing, words) in zip(axes, ROUTINGS):
-        for i, (contender, way, color) in enumerate(WAYS):
+        for i, (contender, way) in enumerate(WAYS):
             bars = [(at + 0.27 * (i - 1), values[routing, contender]) for at, (_, _, values) in enumerate(layers) if (routing, contender) in values]
-            axis.bar([at for at, _ in bars], [height for _, height in bars], 0.26, color=color, label=way)
+            axis.bar([at for at, _ in bars], [height for _, height in bars], 0.26, color=COLORS[contender], label=way)
         axis.set_xticks(range(len(layers)), [f"{experts}\n{layer}" for layer, experts, _ in layers], fontsize=7)
         axis.set_title(words, fontsize=10)
         axis.set_ylim(0, 1)
