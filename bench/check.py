@@ -24,7 +24,7 @@ import sys
 
 from cells import (BENCH, REQUIRED, cell_of, combines, describe, floor_ms, fraction, ours, path_cells, path_of, peer_cells, peers, plan_cells,
                    read_records, work, workloads)
-from summary import print_baselines, print_means, print_plan, print_relations, print_torch
+from summary import print_baselines, print_dense_rates, print_means, print_plan, print_relations, print_torch
 
 DENSE_TOLERANCE = 0.08
 MIN_ROUNDS = 20
@@ -205,6 +205,7 @@ def main():
         if record["operation"] == "bandwidth":
             print(f"{record['contender']} bandwidth {record['bytes'] / record['ms'] * 1e-9:.3f} TB/s, {record['device']}, {record['date']}")
     print_means(records, rows, table)
+    print_dense_rates(records, rows, table)
     print_baselines(records, table)
     print_relations(records, paths or records, table)
     source_id = current_source_id()

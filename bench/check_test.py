@@ -255,12 +255,26 @@ class Summary(unittest.TestCase):
         self.assertAlmostEqual(ratio, 3.0)
         self.assertEqual(cells.cell_of(worst), cells.cell_of(record))
 
+    def test_dense_rates_beside_the_table(self):
+        records = copy.deepcopy(FULL)
+        for record in records:
+            row = cells.peer_cells(record["operation"], PEERS, TABLE)[cells.cell_of(record)]
+            if row["dense_tflops"]:
+                record["dense_ms"] = record["dense_flops"] / float(row["dense_tflops"]) * 1e-9
+        one(records, "grouped", "train")["dense_ms"] *= 0.8
+        rates = summary.dense_rates(records, PEERS, TABLE)
+        self.assertEqual(set(rates), {"prefill", "train"})
+        self.assertAlmostEqual(max(rates["train"]), 1.25)
+        self.assertAlmostEqual(min(rates["train"]), 1.0)
+        self.assertAlmostEqual(max(rates["prefill"]), 1.0)
+
     def test_no_peer_for_the_backward(self):
         self.assertIsNone(summary.slowest(FULL, PEERS, TABLE, "moe_backward", "", "train"))
 
     def test_printing_takes_every_operation(self):
         more = [made_up("grouped", ("olmoe", "up", 32768, "uniform"), contender="cuBLAS loop"), *BANDWIDTH, *FULL_PATHS]
         summary.print_means(FULL, PEERS, TABLE)
+        summary.print_dense_rates(FULL + more, PEERS, TABLE)
         summary.print_baselines(FULL + more, TABLE)
         summary.print_relations(FULL + more, FULL + more, TABLE)
         summary.print_plan(FULL_PLAN)

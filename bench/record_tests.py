@@ -32,6 +32,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree
 
@@ -54,13 +55,15 @@ def output(command, **kwargs):
 # ---- commands with a limit ---------------------------------------------------------------------------------------------
 
 RUNNING = set()  # the process groups that run() waits for, from several threads
+STARTING = threading.RLock()  # held from a command's start until it is among them
 
 
 def run(command, limit, environment, cwd=None):
     """(what the command wrote, its status). After `limit` seconds it and all that it started are killed, and its status is -1."""
-    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               env={**os.environ, **environment}, cwd=cwd, start_new_session=True)
-    RUNNING.add(process.pid)
+    with STARTING:
+        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                                   env={**os.environ, **environment}, cwd=cwd, start_new_session=True)
+        RUNNING.add(process.pid)
     try:
         text, _ = process.communicate(timeout=limit)
         return text, process.returncode
@@ -74,10 +77,11 @@ def run(command, limit, environment, cwd=None):
 
 def stop(*_):
     """Ends this program and all that it runs: what stayed behind would disturb whatever is measured next."""
-    for group in list(RUNNING):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
-    os._exit(3)
+    with STARTING:
+        for group in list(RUNNING):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        os._exit(3)
 
 
 # ---- what is tested -------------------------------------------------------------------------------------------------

@@ -86,6 +86,24 @@ def print_means(records, rows, table):
                 print(f"{(operation + ' ' + combine).strip():24s} {CLASS_NAMES[wanted]:14s} {count:5d} {value:8.3f} {bar:18s} {text}")
 
 
+def dense_rates(records, rows, table):
+    """class -> the dense product's rate beside our bf16 cells over the rate that the peers' table says"""
+    found = {}
+    for r in ours(records):
+        if r["operation"] not in REQUIRED or r["dtype"] != "bf16" or not r["dense_ms"]:
+            continue
+        said = peer_cells(r["operation"], rows, table).get(cell_of(r), {}).get("dense_tflops")
+        if said:
+            found.setdefault(class_of(r, table), []).append(r["dense_flops"] / r["dense_ms"] * 1e-9 / float(said))
+    return {wanted: found[wanted] for wanted in CLASSES if wanted in found}
+
+
+def print_dense_rates(records, rows, table):
+    print("\nthe dense product's rate over the table's (what flatters is a slower one; 4096 tokens are held near 1 by rests)")
+    for wanted, values in dense_rates(records, rows, table).items():
+        print(f"  {CLASS_NAMES[wanted]:14s} {len(values):5d} cells, mean {geometric_mean(values):.3f}, {min(values):.3f} to {max(values):.3f}")
+
+
 def print_baselines(records, table):
     names = sorted({r["contender"] for r in records if r["operation"] != "bandwidth" and not r["contender"].startswith("ggm")})
     print("\nbaselines of the same run, floor / time over the cells that each took")

@@ -16,7 +16,7 @@ namespace {
 struct Row {
   std::string operation, dtype, workload, product, routing;
   std::int64_t tokens = 0;
-  double experts_touched = 0;
+  double experts_touched = 0, dense_tflops = 0;
 };
 
 std::vector<Row> read_rows(const std::string& path) {
@@ -37,9 +37,10 @@ std::vector<Row> read_rows(const std::string& path) {
   std::vector<Row> rows;
   while (std::getline(file, line)) {
     const auto f = split(line);
-    const auto& touched = f[column.at("experts_touched")];
+    const auto number = [&](const char* name) { return f[column.at(name)].empty() ? 0 : std::stod(f[column.at(name)]); };
     rows.push_back({f[column.at("operation")], f[column.at("dtype")], f[column.at("workload")], f[column.at("product")],
-                    f[column.at("routing")], std::stoll(f[column.at("tokens")]), touched.empty() ? 0 : std::stod(touched)});
+                    f[column.at("routing")], std::stoll(f[column.at("tokens")]), number("experts_touched"),
+                    number("dense_tflops")});
   }
   return rows;
 }
@@ -61,6 +62,7 @@ const std::map<std::string, std::string>& relatives() {
 bool as_cell(const std::string& operation, const Row& row, Cell& cell) {
   cell = {operation, &find_workload(row.workload), row.product, row.tokens, row.routing};
   cell.experts_touched = row.experts_touched;
+  cell.dense_tflops = row.dense_tflops;
   const bool large = cell.size() == SizeClass::train || cell.size() == SizeClass::prefill;
   if (operation == "moe_backward" && !large) return false;
   if ((operation == "grouped_masked" || operation == "grouped_general") && cell.size() == SizeClass::train) {
@@ -95,7 +97,7 @@ std::vector<Row> seeded_rows() {
   std::vector<Row> rows;
   for (const Workload& w : seeded_workloads()) {
     for (const char* operation : {"grouped", "grouped_k", "moe_forward"}) {
-      rows.push_back({operation, "bf16", w.name, "up", "uniform", w.tokens, 0});
+      rows.push_back({operation, "bf16", w.name, "up", "uniform", w.tokens, 0, 0});
     }
   }
   return rows;

@@ -20,6 +20,7 @@ struct Cell {
   Dtype dtype = Dtype::bf16;
   std::string variant = "plain";  // plain, kn, float32-output, unaligned
   double experts_touched = 0;     // of peers-h200.csv; 0: not given there
+  double dense_tflops = 0;        // of a 16-bit dense product beside the peers; 0: not given there
 
   std::int64_t rows() const { return tokens * workload->top_k; }
   const Product& shape() const { return product == "up" ? workload->up : workload->down; }

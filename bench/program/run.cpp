@@ -85,7 +85,11 @@ void run_cell(const Cell& cell, const Options& options, const Machine& machine, 
   Record record;
   record.cell = &cell;
   record.work = count_work(data);
-  const bool rests = cell.tokens <= kRestingTokens && record.work.flops > kHotIntensity * record.work.bytes;
+  Rests rests;
+  rests.wanted = cell.tokens <= kRestingTokens && record.work.flops > kHotIntensity * record.work.bytes;
+  // Where the table has the rate of this type.
+  if (cell.dense_tflops > 0 && cell.dtype != Dtype::float32)
+    rests.dense_ms = record.work.dense_flops / cell.dense_tflops * 1e-9;
   run_rounds(timed, options.rounds, rests, *machine.random, machine.stream);
   for (const auto& t : timed) {
     if (t->contender().flops == 0) continue;
@@ -111,7 +115,7 @@ void run_bandwidth(const Options& options, const Machine& machine, RecordWriter&
   const auto list = bandwidth_contenders(*machine.buffers, machine.stream);
   std::vector<std::unique_ptr<Timed>> timed;
   for (const Bandwidth& b : list) timed.push_back(std::make_unique<Timed>(b.contender, 1, options.graph, machine.stream));
-  run_rounds(timed, options.rounds, false, *machine.random, machine.stream);
+  run_rounds(timed, options.rounds, Rests{}, *machine.random, machine.stream);
   for (std::size_t i = 0; i < list.size(); ++i)
     writer.write_bandwidth(list[i].contender.name, list[i].bytes, timed[i]->times());
 }

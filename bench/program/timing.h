@@ -29,6 +29,7 @@ class Timed {
   Timed& operator=(const Timed&) = delete;
 
   void run_once();                             // between two events
+  double last_ms() const;                      // of one call, when the stream is done with it
   double warm_ms() const { return warm_ms_; }  // one timed piece, measured while warming up
   void collect(int skip);
   const Times& times() const { return times_; }
@@ -48,9 +49,16 @@ class Timed {
   Times times_;
 };
 
-// `rounds` timed rounds after two that are not. With `rests` the card is idle after each round for half as long as it took:
-// products of about a millisecond, one after the other without an end, run at the rate of a card at its power limit, which the
-// users of a batch of that size do not see.
-void run_rounds(std::vector<std::unique_ptr<Timed>>& timed, int rounds, bool rests, std::mt19937& random, cudaStream_t stream);
+// Whether the card is idle for a while after each round. Products of about a millisecond, one after the other without an end,
+// run on a card at its power limit, and after long rests on one that has no limit yet. Neither is the card of the peers' table:
+// the rests are those with which the fastest dense product of a round takes dense_ms.
+struct Rests {
+  bool wanted = false;
+  double dense_ms = 0;  // 0: not known, so the rests stay as they begin
+};
+
+// `rounds` timed rounds after some that are not.
+void run_rounds(std::vector<std::unique_ptr<Timed>>& timed, int rounds, const Rests& rests, std::mt19937& random,
+                cudaStream_t stream);
 
 }  // namespace ggm_bench
