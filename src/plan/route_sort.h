@@ -81,7 +81,7 @@ struct OneBlock {
 inline constexpr int kCountsAtOnce = 4;        // of warps, that a thread adds up
 inline constexpr int kFewItems = 512;          // one a thread; more come by kSortItems, in fewer warps that each do more
 inline constexpr int kLeastSortThreads = 512;  // of the block: what follows the sort has a thread for each row and word
-// Turns cost top_k reads of shared memory a row; from here on they are left to a kernel of many blocks.
+// Turns cost top_k reads of shared memory a row; beyond it they are left to a kernel of many blocks.
 inline constexpr std::int64_t kMostTurnSlots = 64;
 
 constexpr OneBlock one_block(std::int64_t assignments, std::int64_t experts, bool weights, bool turns) {

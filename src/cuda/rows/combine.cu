@@ -166,12 +166,12 @@ __device__ void write_token(const CombineParams& p, std::int64_t token, bool rea
 }
 
 // By one lane of each warp, before the kernel waits.
-__device__ __forceinline__ void find_pages(const CombineRows& call) {
+__device__ __forceinline__ void prefetch_lines(const CombineRows& call) {
   if (threadIdx.x % 32 != 0) return;
-  ptx::find_page(call.assignment_row);
-  ptx::find_page(call.weight);
-  ptx::find_page(call.in);
-  ptx::find_page(call.out);
+  ptx::prefetch_line(call.assignment_row);
+  ptx::prefetch_line(call.weight);
+  ptx::prefetch_line(call.in);
+  ptx::prefetch_line(call.out);
 }
 
 // top_k up to kWarpSlots: each warp sorts the rows of its token by itself; several warps may share a token. Row numbers are
@@ -180,7 +180,7 @@ __device__ __forceinline__ void find_pages(const CombineRows& call) {
 // for.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(kThreads, kResident) combine_few(const CombineParams p) {
-  find_pages(p.call);
+  prefetch_lines(p.call);
   ptx::begin_dependent();
   using Weight = Accumulator<In>;
   __shared__ std::int32_t sorted[kThreads / 32][kWarpSlots];
@@ -236,7 +236,7 @@ static_assert(GGM_MAX_TOP_K * kSlotBytes<double> <= 48 * 1024, "a block has so m
 // Any top_k: one block a token.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(kThreads, kResident) combine_many(const CombineParams p) {
-  find_pages(p.call);
+  prefetch_lines(p.call);
   ptx::begin_dependent();
   using Weight = Accumulator<In>;
   extern __shared__ double lists[];

@@ -18,7 +18,8 @@ class TurnedRows {
  public:
   static constexpr int kColumns = Sums::kN * 128 <= staging_bytes ? 64 : 32;       // rounded columns at a time
   static constexpr int kRows = staging_bytes >= 32 * kStagingPitch * 4 ? 32 : 16;  // float32 rows at a time
-  static_assert(Sums::kN * kColumns * 2 <= staging_bytes && kRows * kStagingPitch * 4 <= staging_bytes);
+  static_assert(Sums::kN * kColumns * 2 <= staging_bytes && kRows * kStagingPitch * 4 <= staging_bytes,
+                "a part fits its staging");
   static constexpr int kFewRows = 16;  // a tile of so few passes faster through the float32 epilogue, in one part
 
   __device__ __forceinline__ TurnedRows(const GemmCall& call, const Tile& tile, const Sums& sums, char* staging, int barrier)
@@ -92,7 +93,7 @@ class TurnedRows {
 
   template <int half>
   __device__ __forceinline__ void sum_half(std::uint32_t x) const {
-    static_assert(Sums::kN % 16 == 0 && 2 * kWarps * Sums::kN * 4 <= staging_bytes);
+    static_assert(Sums::kN % 16 == 0 && 2 * kWarps * Sums::kN * 4 <= staging_bytes, "pairs of eights, and sums of both halves");
     const unsigned lane = static_cast<unsigned>(thread_) % 32, warp = static_cast<unsigned>(thread_) / 32;
     const int left = view_.tile.n_left - half * kDotBlock - static_cast<int>(warp) * 16;  // columns that exist, of the warp's
     // A lane gives the address of a row of one of four 8x8 matrices: eight rows and the next eight, of the warp's first eight

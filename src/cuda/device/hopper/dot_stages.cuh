@@ -18,7 +18,7 @@ class DotStages {
       : right_(ptx::shared_address(shared.right)),
         full_(ptx::shared_address(shared.stage_full)),
         empty_(ptx::shared_address(shared.stage_empty)),
-        read_(ptx::shared_address(&shared.dots_read)),
+        read_(ptx::shared_address(shared.dots_read + group)),
         first_(notice.first_step + (notice.tiles[0].desc.k + kStepK - 1) / kStepK),
         own_(Shared::kTogether ? kOwn * group : 0) {}
 
@@ -29,12 +29,14 @@ class DotStages {
   }
   // Where columns 64 i and on of the warpgroup's lie in x: rows of 128 bytes, swizzled like an operand.
   __device__ __forceinline__ std::uint32_t half(int i) const { return right_ + place(own_ + i).at * Shared::kRightBytes; }
-  // The warp has read them.
+  // The warp has read them. NOTE: where ordinary threads fill the stages, those need no word but the stages' own barriers;
+  // compute-sanitizer's racecheck follows neither arrivals from another block nor one lane's for its warp, so every lane
+  // arrives on one more, which wait_until_read() waits for.
   __device__ __forceinline__ void end() const {
     __syncwarp();
     for (int i = own_; i < own_ + kOwn; ++i) release(i);
     for (int i = own_ + kOwn; i < kCount; ++i) pass(i);
-    if (Shared::kTogether && ptx::fresh_thread() % 32 == 0) ptx::arrive(read_);
+    if (Shared::kGathered) ptx::arrive(read_);
   }
 
  private:
@@ -55,5 +57,17 @@ class DotStages {
   std::uint32_t right_, full_, empty_, read_, first_;
   int own_;
 };
+
+// Until the rows of x of the block's n-th tile have been read.
+template <typename Shared>
+__device__ __forceinline__ void wait_until_read(Shared& shared, std::uint32_t n) {
+  const std::uint32_t read = ptx::shared_address(shared.dots_read);
+  if constexpr (Shared::kTogether) {
+    for (int i = 0; i < kConsumers; ++i) ptx::wait(read + i * 8, n & 1);
+  } else {
+    const RingPlace<kConsumers> place(n);
+    ptx::wait(read + place.at * 8, place.parity);
+  }
+}
 
 }  // namespace ggm::cuda

@@ -54,6 +54,10 @@ class ListRows {
 template <typename Shared>
 __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& shared) {
   const int thread = static_cast<int>(threadIdx.x) % kGatherThreads, line = thread / 8, chunk = thread % 8;
+  constexpr int kDots = DotStages<Shared>::kCount;
+  // Else a thread that is late at the end of a tile could find the phase after the one it waits for, which looks like the one
+  // before.
+  static_assert(!Shared::kTogether || Shared::kStages < 2 * kDots, "a wait for inner products in each ring");
   const std::uint32_t full = ptx::shared_address(shared.stage_full), empty = ptx::shared_address(shared.stage_empty);
   const std::uint32_t to = ptx::shared_address(shared.right) + line * 128 + (chunk ^ line % 8) * 16;
   RingPlace<Shared::kStages> stage(0);
@@ -69,11 +73,15 @@ __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& sha
     const int m_left = tile.m_left, n0 = tile.n0, columns = tile.desc.n;
     rows.look_up(static_cast<const char*>(tile.desc.a) + chunk * 16, tile.desc.lda, call.gemm.a_rows, first_row, line, m_left);
     ptx::arrive(ptx::shared_address(shared.notice_empty) + place.at * 8);
-    // The stages' own barriers say so as well, but compute-sanitizer does not follow arrivals from another block.
-    if (Shared::kTogether && call.dots_by_stages && n > 0) ptx::wait(ptx::shared_address(&shared.dots_read), (n - 1) & 1);
+    // How many stages come before the first one with x of the tile before, which must have been read by then. -1: it has been.
+    int before_x = call.dots_by_stages && n > 0 ? Shared::kStages - kDots : -1;
+    const auto wait_for_stage = [&] {
+      if (before_x >= 0 && before_x-- == 0) wait_until_read(shared, n - 1);
+      ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
+    };
 #pragma unroll 1
     for (int step = 0; step * kStepK < k; ++step, stage.next()) {
-      ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
+      wait_for_stage();
       rows.copy(to + stage.at * Shared::kRightBytes, step * kStepK + chunk * 8 >= k, width - line);
       ptx::arrive_behind_copies(full + stage.at * 8);
     }
@@ -84,8 +92,8 @@ __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& sha
     // Ordinary threads read these, and compute-sanitizer sees that the copies are done before by waiting alone, not by arrivals
     // behind them. So each stage is told of when the next is under way.
     std::uint32_t before = 0;
-    for (int step = 0; step < DotStages<Shared>::kCount; ++step, stage.next()) {
-      ptx::wait(empty + stage.at * 8, stage.parity ^ 1);
+    for (int step = 0; step < kDots; ++step, stage.next()) {
+      wait_for_stage();
       rows.copy(to + stage.at * Shared::kRightBytes, n0 + step * kStepK + chunk * 8 >= columns, width - line);
       ptx::cp_async_commit();
       if (step > 0) {
@@ -96,6 +104,7 @@ __device__ __forceinline__ void gather_right(const HopperCall& call, Shared& sha
     }
     ptx::cp_async_wait<0>();
     ptx::arrive(full + before * 8);
+    if (before_x >= 0) wait_until_read(shared, n - 1);  // once for each tile, as a parity tells two phases apart
   }
 }
 

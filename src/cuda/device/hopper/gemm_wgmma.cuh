@@ -41,8 +41,10 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
       ptx::init_barrier(ptx::shared_address(shared.claim_full + i), 1);
       ptx::init_barrier(ptx::shared_address(shared.claim_empty + i), 2 * 32);  // the schedulers of both blocks
     }
-    for (int i = 0; i < kConsumers; ++i) ptx::init_barrier(ptx::shared_address(shared.staging_turn + i), kWarpgroup);
-    ptx::init_barrier(ptx::shared_address(&shared.dots_read), kConsumers * kWarpgroup / 32);
+    for (int i = 0; i < kConsumers; ++i) {
+      ptx::init_barrier(ptx::shared_address(shared.staging_turn + i), kWarpgroup);
+      ptx::init_barrier(ptx::shared_address(shared.dots_read + i), kWarpgroup);
+    }
     ptx::fence_barrier_init();
   }
   ptx::cluster_sync();
@@ -51,11 +53,13 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
 // The copy engine fetches maps before it needs them, as they come with the launch.
 template <typename Shared, bool right_outer>
 __device__ __forceinline__ void fetch_maps(const HopperCall& call) {
-  constexpr int kBoxes = right_outer ? 1 : kRightBoxes;
+  constexpr int kBoxes = right_outer ? 2 : kRightBoxes;
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) ptx::prefetch_map(&call.left_map.boxes[0]);
   if (!Shared::kGathered && thread >= 32 && thread < 32 + kBoxes) ptx::prefetch_map(&call.right_map.boxes[thread - 32]);
   if (thread == 64 && call.result.used) ptx::prefetch_map(&call.result.box);
+  if (!right_outer && !Shared::kGathered && call.dots_by_stages && thread >= 96 && thread < 96 + kRightBoxes)
+    ptx::prefetch_map(&call.dots_map.boxes[thread - 96]);
 }
 
 // The inner products of one tile, some of which the warpgroup may have.

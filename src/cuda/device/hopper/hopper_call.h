@@ -19,10 +19,12 @@ inline constexpr int kRightBoxes = 5;  // 8, 16, 32, 64, 128 rows
 inline constexpr std::int32_t kRaggedRows = 1 << 30;
 
 struct OperandMap {
-  CUtensorMap boxes[kRightBoxes];  // [0] alone for a left operand and where K is not the contiguous direction
-  bool by_group = false;           // every group has a matrix of its own: the third coordinate
-  bool from_first_row = false;     // groups divide the rows: rows are counted from desc.first_row
-  bool ends_with_group = false;    // K runs over rows that groups divide
+  // Heights as above for a right operand with K inside. Else [0] has 64 of what lies outside, and for the right operand of
+  // weight gradients [1] has half a step of K.
+  CUtensorMap boxes[kRightBoxes];
+  bool by_group = false;         // every group has a matrix of its own: the third coordinate
+  bool from_first_row = false;   // groups divide the rows: rows are counted from desc.first_row
+  bool ends_with_group = false;  // K runs over rows that groups divide
 };
 
 // D as the copy engine stores it. Used for results that need no more than one rounding, into rows that lie as those of the

@@ -55,7 +55,7 @@ struct HopperShared {
   std::uint64_t notice_full[kSlots], notice_empty[kSlots];
   std::uint64_t claim_full[kClaimSlots], claim_empty[kClaimSlots];
   std::uint64_t staging_turn[kConsumers];  // with one staging: the other warpgroup is done with it
-  std::uint64_t dots_read;                 // where both multiply one tile: rows of x for its inner products have been read
+  std::uint64_t dots_read[kConsumers];     // where rows are gathered: the warpgroup has read those of x for its inner products
 
   static_assert(kLeftBytes % 1024 == 0 && kRightBytes % 1024 == 0 && staging_bytes % 1024 == 0, "the swizzle's blocks");
 };
