@@ -137,7 +137,7 @@ enum {
 };
 
 /* Limits of this version; above them a call is refused with GGM_STATUS_LIMIT_EXCEEDED and writes nothing. */
-#define GGM_MAX_ROWS 2147483647     /* tokens*top_k, max_rows, m of a contiguous and k of a variable-K problem: below 2^31 */
+#define GGM_MAX_ROWS 2147483647     /* tokens*top_k, m of a contiguous and k of a variable-K problem: below 2^31 */
 #define GGM_MAX_EXPERTS 65536       /* local experts of routing and of the MoE operations; groups given by row_group */
 #define GGM_MAX_GROUPS 1048576      /* groups of the grouped products */
 #define GGM_MAX_TOP_K 4096          /* slots of a token */
@@ -247,7 +247,9 @@ typedef struct ggm_handle* ggm_handle_t;
 enum { GGM_BACKEND_AUTO = 0, GGM_BACKEND_CUDA = 1, GGM_BACKEND_HOST = 2 };
 
 /* Kernel families. AUTO picks the fastest for the device. The others pin one, for tests and for finding faults; every family
- * of one backend gives the same bits. A family the device cannot run is refused by ggm_create with GGM_STATUS_UNSUPPORTED. */
+ * of one backend gives the same bits. ggm_create refuses a family that the device cannot run with GGM_STATUS_UNSUPPORTED, one
+ * of the other backend than the one asked for with GGM_STATUS_INVALID_VALUE, and a CUDA family in a build without CUDA with
+ * GGM_STATUS_BACKEND_UNAVAILABLE. */
 enum {
   GGM_KERNELS_AUTO = 0,
   GGM_KERNELS_CUDA_PORTABLE = 1, /* CUDA: float32 FFMA and mma.sync kernels, capability 8.0 to 12.x */
@@ -274,7 +276,7 @@ typedef struct ggm_create_params {
   int32_t host_threads;  /* host backend: worker threads, 0 = one a core; at most 1024 */
   int32_t reserved;      /* 0 */
   /* Called with one complete line, no newline, from the thread that makes the call, so by several at once when several call.
-     No lock is held. NULL: stderr. */
+     No lock is held. What it throws goes no further. NULL: stderr. */
   void (*log)(void* user, int32_t level, const char* message);
   void* log_user;
   /* Host allocator, used by ggm_create and ggm_destroy alone; both NULL: malloc and free. alignment is a power of two. */
@@ -310,7 +312,8 @@ typedef struct ggm_info {
 GGM_API ggm_status_t ggm_create(const ggm_create_params_t* params, ggm_handle_t* handle);
 
 /* Frees a handle. NULL does nothing. Makes no CUDA call and does not wait: work already on a stream completes. The order of
- * destruction never matters. No other thread may be inside a call with this handle. Since 0.1. */
+ * destruction never matters. No other thread may be inside a call with this handle. In a child of fork() a handle of the host
+ * backend can be used, without its worker threads, and freed; CUDA cannot be used there. Since 0.1. */
 GGM_API ggm_status_t ggm_destroy(ggm_handle_t handle);
 
 /* Describes a handle. info: in/out, host; struct_size set by the caller. Thread-safe; since 0.1. */
@@ -401,7 +404,7 @@ typedef struct ggm_permute_problem {
   int64_t top_k;               /* 1 .. GGM_MAX_TOP_K */
   int64_t experts;             /* 1 .. GGM_MAX_EXPERTS: group_offsets has experts+1 entries */
   int64_t max_rows;            /* as given to ggm_route; 0: tokens*top_k */
-  int64_t features;            /* length of a row, >= 0 */
+  int64_t features;            /* length of a row, 0 .. 2^31-1 */
   int64_t token_ld;            /* elements between two token rows, 0: features */
   int64_t row_ld;              /* elements between two sorted rows, 0: features */
   int64_t routing_weights_ld;  /* elements between the weights of two tokens, 0: top_k */

@@ -14,8 +14,8 @@
  * RULES OF THIS LAYER
  *
  * Errors.  Whatever is not GGM_STATUS_SUCCESS becomes a ggm::error. Only building that exception allocates; a call that
- * succeeds allocates nothing. operation::call returns the status instead, for code that is built without exceptions on its hot
- * path. Destructors never throw.
+ * succeeds allocates nothing. operation::call returns the status instead, for hot paths that must not throw; to be compiled the
+ * header needs exceptions. Destructors never throw.
  *
  * Threads.  As ggm.h says: const members may run at the same time in many threads with one handle.
  *

@@ -128,8 +128,8 @@ extern "C" {
 
 GGM_API ggm_status_t ggm_grouped_gemm_workspace_size(ggm_handle_t handle, const ggm_grouped_gemm_problem_t* problem,
                                                      size_t* bytes) {
-  return ggm::api::guard("ggm_grouped_gemm_workspace_size",
-                         [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_gemm); });
+  return ggm::api::guard_call(handle, "ggm_grouped_gemm_workspace_size",
+                              [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_gemm); });
 }
 
 GGM_API ggm_status_t ggm_grouped_gemm(ggm_handle_t handle, const ggm_grouped_gemm_problem_t* problem,
@@ -142,8 +142,8 @@ GGM_API ggm_status_t ggm_grouped_gemm(ggm_handle_t handle, const ggm_grouped_gem
 
 GGM_API ggm_status_t ggm_grouped_gemm_array_workspace_size(ggm_handle_t handle, const ggm_grouped_gemm_array_problem_t* problem,
                                                            size_t* bytes) {
-  return ggm::api::guard("ggm_grouped_gemm_array_workspace_size",
-                         [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_array); });
+  return ggm::api::guard_call(handle, "ggm_grouped_gemm_array_workspace_size",
+                              [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_array); });
 }
 
 GGM_API ggm_status_t ggm_grouped_gemm_array(ggm_handle_t handle, const ggm_grouped_gemm_array_problem_t* problem,

@@ -1,11 +1,12 @@
 // ggm_create, ggm_destroy, ggm_get_info.
 #include "api/handle.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
-#include "api/guard.h"
+#include "api/call.h"
 #include "api/read_struct.h"
 #include "problem/check.h"
 #ifdef GGM_WITH_CUDA
@@ -56,13 +57,18 @@ ggm_status_t check_params(const ggm_create_params_t& params) {
   return GGM_STATUS_SUCCESS;
 }
 
-// The two variables of the environment, for debugging; they never override a value that the program gave.
-void apply_environment(ggm_create_params_t* params) {
+// Two variables of the environment, for debugging; they never override a value that the program gave. GGM_LOG:
+std::int32_t log_level_of(const ggm_create_params_t& params) {
   static constexpr const char* kLevels[] = {"off", "error", "plan", "trace"};
-  if (const char* level = std::getenv("GGM_LOG"); level && params->log_level == GGM_LOG_OFF) {
-    for (std::int32_t i = 0; i < 4; ++i)
-      if (std::strcmp(level, kLevels[i]) == 0) params->log_level = i;
-  }
+  const char* level = std::getenv("GGM_LOG");
+  if (level == nullptr || params.log_level != GGM_LOG_OFF) return params.log_level;
+  for (std::int32_t i = 0; i < 4; ++i)
+    if (std::strcmp(level, kLevels[i]) == 0) return i;
+  return GGM_LOG_OFF;
+}
+
+// And GGM_FORCE_KERNEL: its value where it sets params->kernel_family, else nullptr.
+const char* force_family(ggm_create_params_t* params) {
   struct Name {
     const char* text;
     std::int32_t family;
@@ -73,12 +79,23 @@ void apply_environment(ggm_create_params_t* params) {
                                     {"avx2", GGM_KERNELS_HOST_AVX2},
                                     {"avx512", GGM_KERNELS_HOST_AVX512}};
   const char* kernel = std::getenv("GGM_FORCE_KERNEL");
-  if (kernel == nullptr || params->kernel_family != GGM_KERNELS_AUTO) return;
+  if (kernel == nullptr || params->kernel_family != GGM_KERNELS_AUTO) return nullptr;
   for (const Name& name : kNames) {
     const bool fits =
         params->backend == GGM_BACKEND_AUTO || (params->backend == GGM_BACKEND_HOST) == is_host_family(name.family);
-    if (fits && std::strcmp(kernel, name.text) == 0) params->kernel_family = name.family;
+    if (!fits || std::strcmp(kernel, name.text) != 0) continue;
+    params->kernel_family = name.family;
+    return name.text;
   }
+  return nullptr;
+}
+
+// The same failure, with where the family comes from, as the caller gave none.
+ggm_status_t blame_environment(ggm_status_t status, const char* forced) {
+  if (status == GGM_STATUS_SUCCESS || forced == nullptr) return status;
+  char text[kErrorTextBytes];
+  std::snprintf(text, sizeof text, "%s", last_error());
+  return fail(status, "%s (kernel_family is that of the environment's GGM_FORCE_KERNEL = %s)", text, forced);
 }
 
 #ifdef GGM_WITH_CUDA
@@ -124,8 +141,12 @@ ggm_status_t create_backend(const ggm_create_params_t& params, ggm_handle* handl
   before.put_back();
 #else
   if (only_cuda)
-    return fail(GGM_STATUS_BACKEND_UNAVAILABLE,
-                "params.backend = GGM_BACKEND_CUDA, but this library was built without CUDA (GGM_CUDA=OFF)");
+    return params.backend == GGM_BACKEND_CUDA
+               ? fail(GGM_STATUS_BACKEND_UNAVAILABLE,
+                      "params.backend = GGM_BACKEND_CUDA, but this library was built without CUDA (GGM_CUDA=OFF)")
+               : fail(GGM_STATUS_BACKEND_UNAVAILABLE,
+                      "params.kernel_family = %d is of CUDA, but this library was built without CUDA (GGM_CUDA=OFF)",
+                      params.kernel_family);
 #endif
   return create_host(params, handle);
 }
@@ -151,23 +172,26 @@ ggm_status_t create(const ggm_create_params_t* user_params, ggm_handle_t* out) {
   *out = nullptr;
   ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
   if (user_params != nullptr) GGM_TRY(read_struct("params", user_params, sizeof(ggm_create_params_t), &params));
-  GGM_TRY(check_params(params));
-  apply_environment(&params);
+  const Log log{log_level_of(params), params.log, params.log_user};
+  const auto refused = [&log](ggm_status_t status) {
+    log.line(GGM_LOG_ERROR, "create: %s: %s", status_name(status), last_error());
+    return status;
+  };
+  if (const ggm_status_t status = check_params(params)) return refused(status);
+  const char* const forced = force_family(&params);
 
   host::Allocator allocator{params.allocate, params.deallocate, params.allocator_user};
   if (allocator.allocate == nullptr || allocator.deallocate == nullptr)
     allocator = {default_allocate, default_deallocate, nullptr};
   void* memory = allocator.allocate(allocator.user, sizeof(ggm_handle), alignof(ggm_handle) < 64 ? 64 : alignof(ggm_handle));
   if (memory == nullptr)
-    return fail(GGM_STATUS_OUT_OF_MEMORY, "the allocator gave no %zu bytes for the handle", sizeof(ggm_handle));
+    return refused(fail(GGM_STATUS_OUT_OF_MEMORY, "the allocator gave no %zu bytes for the handle", sizeof(ggm_handle)));
   auto* handle = new (memory) ggm_handle;
   handle->allocator = allocator;
-  handle->log = Log{params.log_level, params.log, params.log_user};
-  const ggm_status_t status = create_backend(params, handle);
-  if (status != GGM_STATUS_SUCCESS) {
-    handle->log.line(GGM_LOG_ERROR, "create: %s: %s", status_name(status), last_error());
+  handle->log = log;
+  if (const ggm_status_t status = blame_environment(create_backend(params, handle), forced)) {
     release(handle);
-    return status;
+    return refused(status);
   }
   *out = handle;
   return GGM_STATUS_SUCCESS;
@@ -210,7 +234,7 @@ GGM_API ggm_status_t ggm_destroy(ggm_handle_t handle) {
 }
 
 GGM_API ggm_status_t ggm_get_info(ggm_handle_t handle, ggm_info_t* info) {
-  return ggm::api::guard("ggm_get_info", [&] { return ggm::api::get_info(handle, info); });
+  return ggm::api::guard_call(handle, "ggm_get_info", [&] { return ggm::api::get_info(handle, info); });
 }
 
 }  // extern "C"

@@ -148,7 +148,7 @@ ggm_status_t moe_backward(ggm_handle_t handle, const ggm_moe_problem_t* in, cons
 extern "C" {
 
 GGM_API ggm_status_t ggm_moe_forward_workspace_size(ggm_handle_t handle, const ggm_moe_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_moe_forward_workspace_size", [&] {
+  return ggm::api::guard_call(handle, "ggm_moe_forward_workspace_size", [&] {
     return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_moe<ggm::MoeKind::forward, ggm::MoeForwardPlan>);
   });
 }
@@ -162,7 +162,7 @@ GGM_API ggm_status_t ggm_moe_forward(ggm_handle_t handle, const ggm_moe_problem_
 }
 
 GGM_API ggm_status_t ggm_moe_backward_workspace_size(ggm_handle_t handle, const ggm_moe_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_moe_backward_workspace_size", [&] {
+  return ggm::api::guard_call(handle, "ggm_moe_backward_workspace_size", [&] {
     return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_moe<ggm::MoeKind::backward, ggm::MoeBackwardPlan>);
   });
 }

@@ -118,8 +118,8 @@ ggm_status_t unpermute_backward(ggm_handle_t handle, const ggm_permute_problem_t
 extern "C" {
 
 GGM_API ggm_status_t ggm_route_workspace_size(ggm_handle_t handle, const ggm_route_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_route_workspace_size",
-                         [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_route); });
+  return ggm::api::guard_call(handle, "ggm_route_workspace_size",
+                              [&] { return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_route); });
 }
 
 GGM_API ggm_status_t ggm_route(ggm_handle_t handle, const ggm_route_problem_t* problem, const ggm_route_tensors_t* tensors,
@@ -129,7 +129,7 @@ GGM_API ggm_status_t ggm_route(ggm_handle_t handle, const ggm_route_problem_t* p
 }
 
 GGM_API ggm_status_t ggm_permute_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_permute_workspace_size", [&] {
+  return ggm::api::guard_call(handle, "ggm_permute_workspace_size", [&] {
     return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_permute<ggm::PermuteKind::permute>);
   });
 }
@@ -143,7 +143,7 @@ GGM_API ggm_status_t ggm_permute(ggm_handle_t handle, const ggm_permute_problem_
 }
 
 GGM_API ggm_status_t ggm_unpermute_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem, size_t* bytes) {
-  return ggm::api::guard("ggm_unpermute_workspace_size", [&] {
+  return ggm::api::guard_call(handle, "ggm_unpermute_workspace_size", [&] {
     return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_permute<ggm::PermuteKind::unpermute>);
   });
 }
@@ -158,7 +158,7 @@ GGM_API ggm_status_t ggm_unpermute(ggm_handle_t handle, const ggm_permute_proble
 
 GGM_API ggm_status_t ggm_unpermute_backward_workspace_size(ggm_handle_t handle, const ggm_permute_problem_t* problem,
                                                            size_t* bytes) {
-  return ggm::api::guard("ggm_unpermute_backward_workspace_size", [&] {
+  return ggm::api::guard_call(handle, "ggm_unpermute_backward_workspace_size", [&] {
     return ggm::api::answer_size(handle, problem, bytes, ggm::api::prepare_permute<ggm::PermuteKind::unpermute_backward>);
   });
 }

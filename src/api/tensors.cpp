@@ -21,6 +21,21 @@ bool side_by_side(const Cover& a, std::uintptr_t a_begin, const Cover& b, std::u
   return shift >= a.columns * a.element_bytes && shift + b.columns * b.element_bytes <= pitch;
 }
 
+// Whether the groups of one tensor lie in the gaps between those of another with the same stride, as the parameters of each
+// expert do in one flat buffer.
+bool in_turns(const Cover& a, std::uintptr_t a_begin, const Cover& b, std::uintptr_t b_begin) {
+  const Cover& more = a.groups > 1 ? a : b;
+  const Checked period = Checked(more.stride) * Checked(more.element_bytes);
+  const auto fits = [&](const Cover& c) {
+    const Checked stride = Checked(c.stride) * Checked(c.element_bytes);
+    return c.groups == 1 || (!stride.overflow && stride.value == period.value);
+  };
+  if (more.groups == 1 || period.overflow || period.value <= 0 || !fits(a) || !fits(b)) return false;
+  std::int64_t shift = static_cast<std::int64_t>(b_begin - a_begin) % period.value;
+  if (shift < 0) shift += period.value;
+  return shift >= a.group_bytes() && b.group_bytes() <= period.value - shift;
+}
+
 }  // namespace
 
 ggm_status_t TensorList::add(const char* name, const void* pointer, Cover cover, Access access) {
@@ -65,7 +80,8 @@ ggm_status_t TensorList::check_pair(const Entry& a, const Entry& b) const {
   const auto a_begin = reinterpret_cast<std::uintptr_t>(a.begin), b_begin = reinterpret_cast<std::uintptr_t>(b.begin);
   const auto a_bytes = static_cast<std::uintptr_t>(a.cover.bytes()), b_bytes = static_cast<std::uintptr_t>(b.cover.bytes());
   if (b_begin - a_begin >= a_bytes && a_begin - b_begin >= b_bytes) return GGM_STATUS_SUCCESS;
-  if (side_by_side(a.cover, a_begin, b.cover, b_begin)) return GGM_STATUS_SUCCESS;
+  if (side_by_side(a.cover, a_begin, b.cover, b_begin) || in_turns(a.cover, a_begin, b.cover, b_begin))
+    return GGM_STATUS_SUCCESS;
   return fail(GGM_STATUS_ALIASING, "%s [%p, %p) overlaps %s [%p, %p); they must be apart", a.name,
               reinterpret_cast<const void*>(a_begin), reinterpret_cast<const void*>(a_begin + a_bytes), b.name,
               reinterpret_cast<const void*>(b_begin), reinterpret_cast<const void*>(b_begin + b_bytes));

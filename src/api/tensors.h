@@ -16,6 +16,7 @@ struct Cover {
   int element_bytes;
 
   bool empty() const { return groups == 0 || rows == 0 || columns == 0; }
+  std::int64_t group_bytes() const { return ((rows - 1) * ld + columns) * element_bytes; }  // of one, where it is not empty
   std::int64_t bytes() const { return empty() ? 0 : ((groups - 1) * stride + (rows - 1) * ld + columns) * element_bytes; }
 };
 inline Cover vector(std::int64_t count, int element_bytes) { return {1, 0, 1, count, count, element_bytes}; }

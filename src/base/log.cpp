@@ -13,7 +13,10 @@ void Log::line(std::int32_t at, const char* format, ...) const {
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   if (callback) {
-    callback(user, at, text);
+    try {
+      callback(user, at, text);
+    } catch (...) {  // a line that could not be taken changes nothing for the call
+    }
   } else {
     std::fprintf(stderr, "ggm: %s\n", text);
   }

@@ -1,5 +1,7 @@
 #include "host/pool.h"
 
+#include <unistd.h>
+
 #include <csignal>
 
 #include "base/status.h"
@@ -13,6 +15,9 @@ Pool::Pool() {
 }
 
 Pool::~Pool() {
+  // NOTE: fork() copies the memory and no thread but its caller. What is said of the workers here is not so in the child, and
+  // the mutex may be held by one that is not there.
+  if (process_ != getpid()) return;
   pthread_mutex_lock(&mutex_);
   stop_ = true;
   pthread_cond_broadcast(&wake_);
@@ -25,6 +30,7 @@ Pool::~Pool() {
 
 ggm_status_t Pool::start(pthread_t* storage, int workers) {
   workers_ = storage;
+  process_ = getpid();
   // The application's signals are its own: workers start with all of them blocked.
   sigset_t all, old;
   sigfillset(&all);
@@ -42,7 +48,7 @@ ggm_status_t Pool::start(pthread_t* storage, int workers) {
 
 void Pool::run(int threads, Work work, void* context) {
   if (threads > worker_count_ + 1) threads = worker_count_ + 1;
-  if (threads <= 1 || busy_.exchange(true, std::memory_order_acquire)) return work(context, 0);
+  if (threads <= 1 || process_ != getpid() || busy_.exchange(true, std::memory_order_acquire)) return work(context, 0);
   pthread_mutex_lock(&mutex_);
   work_ = work;
   context_ = context;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace ggm::host {
 class Pool {
  public:
   Pool();
-  ~Pool();  // ends and joins the workers
+  ~Pool();  // ends and joins the workers; in a child of fork(), which has none of them, nothing
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -53,6 +54,7 @@ class Pool {
 
   pthread_t* workers_ = nullptr;
   int worker_count_ = 0;
+  pid_t process_ = 0;              // that has them
   std::atomic<bool> busy_{false};  // a job owns the workers
 
   pthread_mutex_t mutex_;

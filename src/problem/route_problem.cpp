@@ -44,7 +44,10 @@ ggm_status_t resolve_ids(std::int64_t experts_total, std::int64_t first_expert, 
   GGM_TRY(check::range("experts_total", experts_total, 0, GGM_MAX_ROWS));
   problem->first_expert = first_expert;
   problem->experts_total = experts_total == 0 ? first_expert + problem->experts : experts_total;
-  if (first_expert + problem->experts > problem->experts_total || problem->experts_total > GGM_MAX_ROWS)
+  if (problem->experts_total > GGM_MAX_ROWS)
+    return fail(GGM_STATUS_INVALID_VALUE, "first_expert + experts = %lld + %lld; must be at most %d",
+                static_cast<long long>(first_expert), static_cast<long long>(problem->experts), GGM_MAX_ROWS);
+  if (first_expert + problem->experts > problem->experts_total)
     return fail(GGM_STATUS_INVALID_VALUE, "first_expert + experts = %lld + %lld; must be at most experts_total = %lld",
                 static_cast<long long>(first_expert), static_cast<long long>(problem->experts),
                 static_cast<long long>(problem->experts_total));

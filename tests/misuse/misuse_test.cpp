@@ -1,4 +1,5 @@
 // Makes every row of the misuse table on a backend: the status, the words of the text, and that no byte was touched.
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -210,6 +211,99 @@ TEST_CASE("misuse: texts", "[host][misuse]") {
   CHECK(buffer[0] == '#');
 }
 
+// Every line that a handle, or the making of one, has logged.
+struct Lines {
+  std::vector<std::string> errors;
+  static void take(void* user, std::int32_t level, const char* line) {
+    if (level == GGM_LOG_ERROR) static_cast<Lines*>(user)->errors.push_back(line);
+  }
+};
+
+TEST_CASE("misuse: what is refused is logged, queries and the making of a handle too", "[host][misuse]") {
+  Lines lines;
+  ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+  params.backend = GGM_BACKEND_HOST;
+  params.log_level = GGM_LOG_ERROR;
+  params.log = Lines::take;
+  params.log_user = &lines;
+  params.host_threads = 1025;
+  ggm_handle_t handle = nullptr;
+  check_failure(ggm_create(&params, &handle), GGM_STATUS_INVALID_VALUE, {"host_threads", "1025"});
+  REQUIRE(lines.errors.size() == 1);
+  CHECK(lines.errors[0].find("host_threads = 1025") != std::string::npos);
+  params.host_threads = 1;
+  GGM_REQUIRE_OK(ggm_create(&params, &handle));
+  CHECK(lines.errors.size() == 1);
+
+  std::size_t bytes = 0;
+  const auto refused = [&](ggm_status_t status, const char* function) {
+    INFO(function);
+    CHECK(status != GGM_STATUS_SUCCESS);
+    REQUIRE(lines.errors.size() == 2);
+    CHECK(lines.errors[1].find(std::string(function) + ": ") == 0);
+    CHECK(lines.errors[1].find(ggm_last_error()) != std::string::npos);
+    lines.errors.pop_back();
+  };
+  ggm_route_problem_t route = GGM_ROUTE_PROBLEM_INIT;
+  refused(ggm_route_workspace_size(handle, &route, &bytes), "ggm_route_workspace_size");
+  ggm_permute_problem_t permute = GGM_PERMUTE_PROBLEM_INIT;
+  refused(ggm_permute_workspace_size(handle, &permute, &bytes), "ggm_permute_workspace_size");
+  refused(ggm_unpermute_workspace_size(handle, &permute, &bytes), "ggm_unpermute_workspace_size");
+  refused(ggm_unpermute_backward_workspace_size(handle, &permute, &bytes), "ggm_unpermute_backward_workspace_size");
+  ggm_grouped_gemm_problem_t gemm = GGM_GROUPED_GEMM_PROBLEM_INIT;
+  refused(ggm_grouped_gemm_workspace_size(handle, &gemm, &bytes), "ggm_grouped_gemm_workspace_size");
+  ggm_grouped_gemm_array_problem_t array = GGM_GROUPED_GEMM_ARRAY_PROBLEM_INIT;
+  refused(ggm_grouped_gemm_array_workspace_size(handle, &array, &bytes), "ggm_grouped_gemm_array_workspace_size");
+  ggm_moe_problem_t moe = GGM_MOE_PROBLEM_INIT;
+  refused(ggm_moe_forward_workspace_size(handle, &moe, &bytes), "ggm_moe_forward_workspace_size");
+  refused(ggm_moe_backward_workspace_size(handle, &moe, &bytes), "ggm_moe_backward_workspace_size");
+  refused(ggm_get_info(handle, nullptr), "ggm_get_info");
+  GGM_REQUIRE_OK(ggm_destroy(handle));
+}
+
+TEST_CASE("misuse: what a log function throws goes no further", "[host][misuse]") {
+  ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+  params.backend = GGM_BACKEND_HOST;
+  params.log_level = GGM_LOG_TRACE;
+  params.log = [](void* user, std::int32_t, const char*) {
+    ++*static_cast<int*>(user);
+    throw 7;
+  };
+  int lines = 0;
+  params.log_user = &lines;
+  params.host_threads = -1;
+  ggm_handle_t handle = nullptr;
+  check_failure(ggm_create(&params, &handle), GGM_STATUS_INVALID_VALUE, {"host_threads", "-1"});
+  CHECK(lines == 1);
+  params.host_threads = 1;
+  GGM_REQUIRE_OK(ggm_create(&params, &handle));
+  std::size_t bytes = 0;
+  ggm_route_problem_t problem = GGM_ROUTE_PROBLEM_INIT;
+  lines = 0;
+  check_failure(ggm_route_workspace_size(handle, &problem, &bytes), GGM_STATUS_INVALID_VALUE, {"top_k = 0"});
+  CHECK(lines == 1);
+  ggm_route_tensors_t tensors = GGM_ROUTE_TENSORS_INIT;
+  check_failure(ggm_route(handle, &problem, &tensors, nullptr, 0, nullptr), GGM_STATUS_INVALID_VALUE, {"top_k = 0"});
+  CHECK(lines == 2);
+  GGM_REQUIRE_OK(ggm_destroy(handle));
+}
+
+TEST_CASE("misuse: a family from the environment that cannot run is put down to it", "[host][misuse]") {
+#ifdef GGM_TEST_CUDA
+  if (ggm_test::gpu().present) return;
+#endif
+  REQUIRE(setenv("GGM_FORCE_KERNEL", "portable", 1) == 0);
+  ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
+  ggm_handle_t handle = nullptr;
+  const ggm_status_t status = ggm_create(&params, &handle);
+  const std::string text = ggm_last_error();
+  REQUIRE(unsetenv("GGM_FORCE_KERNEL") == 0);
+  INFO(text);
+  CHECK(status != GGM_STATUS_SUCCESS);
+  CHECK(handle == nullptr);
+  CHECK(text.find("GGM_FORCE_KERNEL = portable") != std::string::npos);
+}
+
 #ifdef GGM_TEST_CUDA
 TEST_CASE("misuse: CUDA is refused by name where there is no GPU", "[host][misuse]") {
   if (ggm_test::gpu().present) return;
@@ -225,4 +319,12 @@ TEST_CASE("misuse: CUDA is refused by name in a host-only build", "[host][misuse
   check_failure(status, expected, {});
   CHECK(handle == nullptr);
   CHECK(std::strlen(ggm_last_error()) > 0);
+#ifndef GGM_TEST_CUDA
+  // A family pins its backend. What is named is what the caller gave.
+  params.backend = GGM_BACKEND_AUTO;
+  params.kernel_family = GGM_KERNELS_CUDA_HOPPER;
+  const ggm_status_t by_family = ggm_create(&params, &handle);
+  check_failure(by_family, expected, {"kernel_family", "2"});
+  CHECK(handle == nullptr);
+#endif
 }

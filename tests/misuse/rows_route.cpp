@@ -28,6 +28,8 @@ void add_route(std::vector<Row>& rows) {
                     c.route.first_expert = 2;
                   },
                   GGM_STATUS_INVALID_VALUE, {"first_expert", "2", "experts_total", "4"}),
+      SET(b, route, first_expert, INT64_C(2147483647), GGM_STATUS_INVALID_VALUE, "first_expert + experts",
+          "at most 2147483647"),
       SET(b, route, max_rows, -1, GGM_STATUS_INVALID_VALUE, "0"),
       SET(b, route, ids_ld, 1, GGM_STATUS_INVALID_VALUE, "2"),
       SET(b, route, ids_ld, -2, GGM_STATUS_INVALID_VALUE, "2"),

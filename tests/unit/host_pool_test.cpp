@@ -1,6 +1,9 @@
 // src/host/pool: every piece runs once, indices differ, a busy pool neither blocks nor loses a second caller.
 #include "host/pool.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -92,5 +95,31 @@ TEST_CASE("host pool: starts and ends with idle workers, many times", "[host]") 
   for (int i = 0; i < 100; ++i) {
     RunningPool running(i % 5);
     if (i % 2 == 0) running.pool.run(5, [](int) {});
+  }
+}
+
+// A child has the pool's memory and none of its threads. Its own work is then done alone, and nothing waits for the others.
+TEST_CASE("host pool: a child of fork works alone and ends", "[host]") {
+  for (int workers : {1, 7, 15}) {
+    RunningPool* const running = new RunningPool(workers);
+    running->pool.run(workers + 1, [](int) {});
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      alarm(20);  // a wait for a thread that is not there ends the child
+      std::int64_t sum = 0;
+      running->pool.for_ranges(workers + 1, 100, 3, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t i = begin; i < end; ++i) sum += i;
+      });
+      delete running;
+      _exit(sum == 4950 ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    INFO("workers " << workers << " status " << status);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    running->pool.run(workers + 1, [](int) {});  // the parent's pool is as it was
+    delete running;
   }
 }

@@ -70,6 +70,28 @@ TEST_CASE("tensors: column ranges of one wider matrix are apart", "[host]") {
   CHECK(crossing.finish(nullptr, 0, 0) == GGM_STATUS_ALIASING);
 }
 
+TEST_CASE("tensors: groups that take turns in one buffer are apart", "[host]") {
+  Memory m;
+  // Three groups, 100 bytes of the one and 16 of the other in each 128.
+  const api::Cover weights{3, 32, 5, 5, 5, 4}, bias{3, 32, 1, 4, 4, 4};
+  const auto both = [&](std::size_t shift, const api::Cover& second) {
+    TensorList list;
+    REQUIRE(list.required("d_weight", m.bytes + 512, weights, Access::write) == GGM_STATUS_SUCCESS);
+    REQUIRE(list.required("d_bias", m.bytes + 512 + shift, second, Access::write) == GGM_STATUS_SUCCESS);
+    return list.finish(nullptr, 0, 0);
+  };
+  CHECK(both(100, bias) == GGM_STATUS_SUCCESS);
+  CHECK(both(112, bias) == GGM_STATUS_SUCCESS);
+  CHECK(both(96, bias) == GGM_STATUS_ALIASING);   // the last element of the first
+  CHECK(both(116, bias) == GGM_STATUS_ALIASING);  // the first of its next group
+  CHECK(both(100 - 128, bias) == GGM_STATUS_SUCCESS);
+  CHECK(both(100 + 128, bias) == GGM_STATUS_SUCCESS);
+  CHECK(both(100, api::Cover{1, 0, 1, 4, 4, 4}) == GGM_STATUS_SUCCESS);  // a single one, in a gap
+  CHECK(both(100, api::Cover{1, 0, 1, 8, 8, 4}) == GGM_STATUS_ALIASING);
+  CHECK(both(100, api::Cover{3, 33, 1, 4, 4, 4}) == GGM_STATUS_ALIASING);  // another stride
+  CHECK(both(100, api::Cover{3, 0, 1, 4, 4, 4}) == GGM_STATUS_ALIASING);
+}
+
 TEST_CASE("tensors: C may be D, exactly, and the workspace may be nothing", "[host]") {
   Memory m;
   const api::Cover cover = matrix(4, 8, 8, Type::float32);

@@ -14,6 +14,7 @@ struct Call
     given::Dict{Symbol,Any}              # {argument => array}, without those that are nothing
     stream::Any                          # as the caller gave it
     sizes::Dict{Symbol,Tuple{Int,Symbol}}  # {size or stride => (value, the argument that told it)}
+    axes::Dict{Symbol,Symbol}            # {size => an array that has such an axis}
     checked::Dict{Symbol,Described}
 end
 
@@ -23,7 +24,7 @@ end
 arguments: every array that the call may take, by name; those that are nothing were not given.
 """
 function Call(handle::Handle, stream, arguments::Vector{Pair{Symbol,Any}}, routing::Union{Nothing,Routing}=nothing)
-    call = Call(handle, Dict(), stream, Dict(), Dict())
+    call = Call(handle, Dict(), stream, Dict(), Dict(), Dict())
     for (name, array) in arguments
         array === nothing || (call.given[name] = array)
     end
@@ -45,6 +46,12 @@ option!(call::Call, size::Symbol, value) = value === nothing || tell!(call, size
 
 told(call::Call, size::Symbol) = get(call.sizes, size, (0, :nothing))
 
+"Refuses a call without the argument `name`. needed_by: the argument that wants it, where it is not always needed."
+function require(call::Call, name::Symbol, needed_by=nothing)
+    haskey(call.given, name) && return
+    throw(ArgumentError("$name is missing" * (needed_by === nothing ? "" : "; $needed_by needs it")))
+end
+
 # ---- arrays ----------------------------------------------------------------------------------------------------------------
 
 const FLOAT, INDEX = :float, :index
@@ -63,10 +70,11 @@ function array!(call::Call, name::Symbol, dims::Tuple, kind; steps::Tuple=(), gr
     number = element_type(name, array.eltype, kind)
     check_place(name, array, call.handle)
     out && owner_is_shared(array.array) && throw(ArgumentError("$name is written, but the array is shared"))
-    fits = length(array.size) == length(dims) && all(!(dim isa Int) || dim == n for (dim, n) in zip(dims, array.size))
+    suits(dim, n) = dim isa Int ? dim == n : dim isa Dim ? n >= dim.more : true
+    fits = length(array.size) == length(dims) && all(suits(dim, n) for (dim, n) in zip(dims, array.size))
     fits || throw(DimensionMismatch("$name has size $(array.size); it must be ($(join(dims, ", ")))"))
     for (dim, length) in zip(dims, array.size)
-        dim isa Symbol && tell!(call, dim, length, name)
+        dim isa Symbol && (tell!(call, dim, length, name); get!(call.axes, dim, name))
         dim isa Dim && tell!(call, dim.name, length - dim.more, name)
     end
     check_strides!(call, name, array, isempty(steps) ? ntuple(_ -> nothing, max(length(dims) - 1, 0)) : steps, group)
@@ -126,6 +134,14 @@ function extras!(call::Call)
     vector!(call, :faults, Int(GGM_FAULT_WORDS), (UInt32,); out=true)
 end
 
+function expert_map!(call::Call, experts_total)
+    option!(call, :experts_total, experts_total)
+    vector!(call, :expert_map, :experts_total, (Int32,))
+    haskey(call.given, :expert_map) && told(call, :experts_total)[1] == 0 &&
+        throw(DimensionMismatch("expert_map has no entries; to the library 0 would mean first_expert + experts"))
+    return
+end
+
 "The routing arrays, of which assignment_row tells tokens and top_k."
 function routing!(call::Call; out::Bool=false)
     vector!(call, :group_offsets, Dim(:experts, 1), (Int32,); out=out)
@@ -135,8 +151,8 @@ end
 
 "0 rows would mean all of tokens*top_k to the library, and more than that cannot be filled."
 function check_max_rows(call::Call)
-    rows, source = told(call, :max_rows)
-    haskey(call.checked, source) || return
+    haskey(call.axes, :max_rows) || return
+    rows, source = told(call, :max_rows)[1], call.axes[:max_rows]
     all = told(call, :tokens)[1] * told(call, :top_k)[1]
     rows > all && throw(DimensionMismatch("$source has $rows rows; more than tokens*top_k = $all cannot be filled, so give a view"))
     rows == 0 && all > 0 && throw(DimensionMismatch("$source has no rows; 0 would mean all of tokens*top_k = $all"))

@@ -30,6 +30,7 @@ function moe_forward!(handle::Handle, y, x, weight; weight_order=nothing, ids=no
     call = Call(handle, stream, Pair{Symbol,Any}[:x => x, :weight => weight, :y => y, :ids => ids,
         :routing_weights => routing_weights, :bias => bias, :expert_map => expert_map, :num_tokens => num_tokens,
         :faults => faults], routing)
+    foreach(name -> require(call, name), (:x, :weight, :y))
     order, weight_axes = weight_dims(weight_order, :weight_order, :out_features, :in_features, :experts)
     weight_type = array!(call, :weight, weight_axes, FLOAT; steps=(:weight_ld, :weight_stride), group=true)
     layer = layer!(call, routing, experts_total, max_rows)
@@ -72,6 +73,10 @@ function moe_backward!(handle::Handle, dy; weight_order=nothing, x=nothing, weig
     call = Call(handle, stream, Pair{Symbol,Any}[:x => x, :weight => weight, :dy => dy, :ids => ids,
         :routing_weights => routing_weights, :bias => bias, :dx => dx, :d_weight => d_weight, :d_bias => d_bias,
         :d_routing_weights => d_routing_weights, :expert_map => expert_map, :num_tokens => num_tokens, :faults => faults], routing)
+    require(call, :dy)
+    for gradient in (:dx, :d_routing_weights)
+        haskey(call.given, gradient) && require(call, :weight, gradient)
+    end
     order, weight_axes = weight_dims(weight_order, :weight_order, :out_features, :in_features, :experts)
     weight_type = array!(call, :weight, weight_axes, FLOAT; steps=(:weight_ld, :weight_stride), group=true)
     d_weight_type = array!(call, :d_weight, weight_axes, FLOAT; steps=(:d_weight_ld, :d_weight_stride), out=true)
@@ -108,11 +113,10 @@ row_axis(rows, argument::Symbol) = choice(ROWS, rows, argument) == Raw.GGM_ROWS_
 "Ids or routing arrays, routing weights and bias; returns the fields that they make."
 function layer!(call::Call, routing, experts_total, max_rows)
     haskey(call.given, :ids) == (routing !== nothing) && throw(ArgumentError("exactly one of ids and routing must be given"))
-    option!(call, :experts_total, experts_total)
     option!(call, :max_rows, max_rows)
     id_type = array!(call, :ids, (:top_k, :tokens), INDEX; steps=(:ids_ld,))
     routing === nothing || routing!(call)
-    vector!(call, :expert_map, :experts_total, (Int32,))
+    expert_map!(call, experts_total)
     factor_type = array!(call, :routing_weights, (:top_k, :tokens), FLOAT; steps=(:routing_weights_ld,))
     bias_type = array!(call, :bias, (:out_features, :experts), FLOAT; steps=(:bias_stride,), group=true)
     return (id_type=id_type, routing_weight_type=factor_type, bias_type=bias_type)

@@ -15,8 +15,7 @@ function route!(handle::Handle, routing::Routing, ids; expert_map=nothing, exper
         :faults => faults], routing)
     id_type = array!(call, :ids, (:top_k, :tokens), INDEX; steps=(:ids_ld,))
     routing!(call; out=true)
-    option!(call, :experts_total, experts_total)
-    vector!(call, :expert_map, :experts_total, (Int32,))
+    expert_map!(call, experts_total)
     extras!(call)
     check_max_rows(call)
     run!(call, Raw.ggm_route_problem_t, Raw.ggm_route_workspace_size, Raw.ggm_route, Raw.ggm_route_tensors_t, workspace;

@@ -94,6 +94,8 @@ def from_torch(name, obj):
     if kind not in ("cpu", "cuda"):
         raise ValueError(f"{name} lies on the device {kind}; only cpu and cuda are served")
     dtype = checked_dtype(name, str(obj.dtype).rpartition(".")[2])
+    if getattr(obj, "is_neg", None) and obj.is_neg():
+        raise ValueError(f"{name} has torch's negative bit, so its memory holds other values; give {name}.resolve_neg()")
     device = obj.device.index if kind == "cuda" else None
     return Array(obj.data_ptr(), tuple(obj.shape), tuple(obj.stride()), dtype, CUDA if kind == "cuda" else HOST, device, False, obj)
 

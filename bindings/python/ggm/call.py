@@ -29,6 +29,7 @@ class Call:
         else:
             self.stream = streams.number_of(stream)
         self.sizes = {}  # {size or stride: (value, the argument that told it)}
+        self.axes = {}  # {size: an array that has such an axis}
         self.arrays = {}  # {argument: Array} of those checked, kept until the call is made
         self._described = {}
 
@@ -49,6 +50,12 @@ class Call:
         return self.sizes.get(size, (default, None))[0]
 
     # ---- arrays --------------------------------------------------------------------------------------------------------
+
+    def require(self, *names, needed_by=""):
+        """Refuses a call without those arguments. needed_by: the argument that wants them, where they are not always needed."""
+        for name in names:
+            if name not in self.given:
+                raise TypeError(f"{name} is missing" + (f"; {needed_by} needs it" if needed_by else ""))
 
     def describe(self, name):
         if name not in self._described:
@@ -74,9 +81,12 @@ class Call:
                 if length != dim:
                     raise ValueError(f"{name} has the shape {array.shape}; it must be [{', '.join(map(self.dim_text, dims))}]")
             elif isinstance(dim, tuple):
+                if length < dim[1]:
+                    raise ValueError(f"{name} has the shape {array.shape}; it must be [{', '.join(map(self.dim_text, dims))}]")
                 self.tell(dim[0], length - dim[1], name)
             else:
                 self.tell(dim, length, name)
+                self.axes.setdefault(dim, name)
         self.check_strides(name, array, strides or (None,) * (len(dims) - 1), shared)
         self.arrays[name] = array
         return dtype

@@ -62,6 +62,8 @@ class Handle:
         self._lock = threading.Lock()
         # Holds the callback, which the library may call until the handle is destroyed.
         self._finalizer = weakref.finalize(self, _destroy, self.loaded, pointer.value, callback)
+        # The end of the process frees it anyway, and a thread that is still at work then may be inside a call with it.
+        self._finalizer.atexit = False
         self.info = self._read_info()
 
     def _read_info(self):

@@ -1,11 +1,11 @@
 """moe_forward and moe_backward: routing, products and combination in one call. The keywords that all operations share are
 explained in ggm.routing."""
 from . import raw
-from .call import FLOATS, INDICES, INT32, Call
+from .call import FLOATS, INDICES, Call
 from .names import Flag, Gradient, Rows, choice
 from .problems import MoeProblem
 from .products import weight_dims
-from .routing import describe_routing, given_routing, settle_assignments
+from .routing import describe_expert_map, describe_routing, given_routing, settle_assignments
 
 
 def moe_forward(handle, x, weight, y, *, weight_order, ids=None, routing=None, routing_weights=None, bias=None, expert_map=None,
@@ -33,6 +33,7 @@ def moe_forward(handle, x, weight, y, *, weight_order, ids=None, routing=None, r
     arrays = dict(x=x, weight=weight, y=y, ids=ids, **given_routing(routing), routing_weights=routing_weights, bias=bias,
                   expert_map=expert_map, num_tokens=num_tokens, faults=faults)
     call = Call(handle, arrays, dtype, stream)
+    call.require("x", "weight", "y")
     problem = MoeProblem(input_rows=input_rows, output_rows=output_rows, product_type=product_type, compute_type=compute_type,
                          combine=combine, first_expert=first_expert, sm_limit=sm_limit)
     problem.weight_order, weight_axes = weight_dims(weight_order, "weight_order", "experts", "out_features", "in_features")
@@ -67,6 +68,10 @@ def moe_backward(handle, dy, *, weight_order, x=None, weight=None, ids=None, rou
                   d_weight=d_weight, d_bias=d_bias, d_routing_weights=d_routing_weights, expert_map=expert_map, num_tokens=num_tokens,
                   faults=faults)
     call = Call(handle, arrays, dtype, stream)
+    call.require("dy")
+    for gradient in ("dx", "d_routing_weights"):
+        if gradient in call.given:
+            call.require("weight", needed_by=gradient)
     problem = MoeProblem(input_rows=input_rows, output_rows=output_rows, product_type=product_type, compute_type=compute_type,
                          combine=combine, first_expert=first_expert, sm_limit=sm_limit)
     problem.weight_order, weight_axes = weight_dims(weight_order, "weight_order", "experts", "out_features", "in_features")
@@ -99,13 +104,12 @@ def describe_layer(call, problem, routing, experts_total, top_k, max_rows):
     """Ids or routing arrays, routing weights and bias."""
     if ("ids" in call.given) == (routing is not None):
         raise ValueError("exactly one of ids and routing must be given")
-    call.option("experts_total", experts_total)
     call.option("top_k", top_k)
     call.option("max_rows", max_rows)
     problem.id_type = call.array("ids", ("tokens", "top_k"), INDICES, strides=("ids_ld",))
     if routing is not None:
         describe_routing(call)
-    call.vector("expert_map", "experts_total", INT32)
+    describe_expert_map(call, experts_total)
     problem.routing_weight_type = call.array("routing_weights", ("tokens", "top_k"), FLOATS, strides=("routing_weights_ld",))
     problem.bias_type = call.array("bias", ("experts", "out_features"), FLOATS, strides=("bias_stride",), shared=True)
 

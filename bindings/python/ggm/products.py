@@ -36,6 +36,7 @@ def grouped_gemm(handle, a, b, d, *, c=None, layout="contiguous", b_order=None, 
     layout = choice(Layout, layout, "layout")
     form, arrays = group_arrays(group_sizes, group_offsets, group_ends, group_starts, row_group)
     call = Call(handle, dict(a=a, b=b, c=c, d=d, **arrays, faults=faults), dtype, stream)
+    call.require("a", "b", "d")
     problem = GroupedGemmProblem(layout=layout, group_form=form, beta=beta, compute_type=compute_type, sm_limit=sm_limit)
     rows = "k" if layout == Layout.VARIABLE_K else "m"
     if layout == Layout.VARIABLE_K:
@@ -137,6 +138,7 @@ def grouped_gemm_array(handle, a, b, d, *, c=None, max_m, max_n, max_k, a_type, 
     """
     arrays = dict(m=m, n=n, k=k, lda=lda, ldb=ldb, ldc=ldc, ldd=ldd, a=a, b=b, c=c, d=d, faults=faults)
     call = Call(handle, arrays, None, stream)
+    call.require("a", "b", "d")
     for name in "abcd":
         call.vector(name, "groups", POINTERS)
     types = [call.vector(name, "groups", INDICES) for name in ("m", "n", "k", "lda", "ldb", "ldc", "ldd")]

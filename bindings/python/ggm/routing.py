@@ -41,12 +41,20 @@ def given_routing(routing):
 
 
 def describe_routing(call, out=False):
+    call.require(*Routing._fields)
     call.vector("group_offsets", ("experts", 1), INT32, out)
     call.vector("row_assignment", "max_rows", INT32, out)
     if len(call.describe("assignment_row").shape) == 1:
         call.vector("assignment_row", "assignments", INT32, out)
     else:
         call.array("assignment_row", ("tokens", "top_k"), INT32, out=out)
+
+
+def describe_expert_map(call, experts_total):
+    call.option("experts_total", experts_total)
+    call.vector("expert_map", "experts_total", INT32)
+    if "expert_map" in call.given and call.get("experts_total") == 0:
+        raise ValueError("expert_map has no entries; to the library 0 would mean first_expert + experts")
 
 
 def settle_assignments(call):
@@ -64,8 +72,8 @@ def settle_assignments(call):
         raise ValueError("top_k is told by no array; give top_k=, or an assignment_row of shape [tokens, top_k]")
     if assignments is not None and assignments != tokens * top_k:
         raise ValueError(f"{source} has {assignments} elements; it must have tokens*top_k = {tokens}*{top_k}")
-    max_rows, source = call.sizes.get("max_rows", (0, None))
-    if source in call.arrays:
+    if "max_rows" in call.axes:
+        max_rows, source = call.get("max_rows"), call.axes["max_rows"]
         if max_rows > tokens * top_k:
             raise ValueError(f"{source} has {max_rows} rows; more than tokens*top_k = {tokens * top_k} cannot be filled, so give a slice")
         if max_rows == 0 and tokens * top_k > 0:
@@ -83,10 +91,10 @@ def route(handle, ids, routing, *, expert_map=None, experts_total=None, first_ex
     """
     arrays = dict(ids=ids, **given_routing(routing), expert_map=expert_map, num_tokens=num_tokens, faults=faults)
     call = Call(handle, arrays, None, stream)
+    call.require("ids")
     id_type = call.array("ids", ("tokens", "top_k"), INDICES, strides=("ids_ld",))
     describe_routing(call, out=True)
-    call.option("experts_total", experts_total)
-    call.vector("expert_map", "experts_total", INT32)
+    describe_expert_map(call, experts_total)
     call.extras()
     settle_assignments(call)
     problem = RouteProblem(id_type=id_type, first_expert=first_expert, sm_limit=sm_limit)
@@ -105,6 +113,7 @@ def permute(handle, routing, input, output, *, top_k=None, keep_unused_rows=Fals
     """
     arrays = dict(**given_routing(routing), input=input, output=output, num_tokens=num_tokens, faults=faults)
     call = Call(handle, arrays, dtype, stream)
+    call.require("input", "output")
     token_type = call.array("input", ("tokens", "features"), FLOATS, strides=("token_ld",))
     row_type = call.array("output", ("max_rows", "features"), FLOATS, strides=("row_ld",), out=True)
     problem = permute_problem(call, token_type, row_type, None, top_k, sm_limit, keep_unused_rows)
@@ -123,6 +132,7 @@ def unpermute(handle, routing, input, output, *, routing_weights=None, top_k=Non
     """
     arrays = dict(**given_routing(routing), routing_weights=routing_weights, input=input, output=output, num_tokens=num_tokens, faults=faults)
     call = Call(handle, arrays, dtype, stream)
+    call.require("input", "output")
     row_type = call.array("input", ("max_rows", "features"), FLOATS, strides=("row_ld",))
     token_type = call.array("output", ("tokens", "features"), FLOATS, strides=("token_ld",), out=True)
     weight_type = call.array("routing_weights", ("tokens", "top_k"), FLOATS, strides=("routing_weights_ld",))
@@ -147,6 +157,7 @@ def unpermute_backward(handle, routing, dy, *, rows=None, routing_weights=None, 
     arrays = dict(**given_routing(routing), routing_weights=routing_weights, rows=rows, dy=dy, d_rows=d_rows,
                   d_routing_weights=d_routing_weights, num_tokens=num_tokens, faults=faults)
     call = Call(handle, arrays, dtype, stream)
+    call.require("dy")
     token_type = call.array("dy", ("tokens", "features"), FLOATS, strides=("token_ld",))
     row_type = call.array("rows", ("max_rows", "features"), FLOATS, strides=("row_ld",))
     d_row_type = call.array("d_rows", ("max_rows", "features"), FLOATS, strides=("row_ld",), out=True)

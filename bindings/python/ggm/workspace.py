@@ -37,6 +37,8 @@ def take(given, size, handle, arrays, stream):
     array = describe("workspace", given, stream)
     if array.memory != memory:
         raise ValueError(f"workspace lies in {array.memory} memory; this handle needs it in {memory} memory")
+    if array.device is not None and array.device != handle.info.device:
+        raise ValueError(f"workspace lies on the CUDA device {array.device}; the handle is of device {handle.info.device}")
     if array.readonly or not array.packed:
         raise ValueError("workspace must be writable and without gaps")
     return array.address, array.bytes, array

@@ -107,6 +107,10 @@ class Describing(unittest.TestCase):
         self.assertEqual((describe("x", bits).dtype, describe("x", bits).memory), ("bfloat16", HOST))
         with self.assertRaisesRegex(ValueError, "x lies on the device meta"):
             describe("x", torch.Tensor(self.part, "meta"))
+        negative = torch.Tensor(self.part)
+        negative.is_neg = lambda: True
+        with self.assertRaisesRegex(ValueError, r"x has torch's negative bit, .* give x.resolve_neg\(\)"):
+            describe("x", negative)
 
     def test_cuda_array_interface(self):
         self.assertEqual(brief(describe("x", CudaArray(self.part))), (self.part.ctypes.data, (2, 3), (6, 1), "float32", CUDA, False))
@@ -238,6 +242,8 @@ class CudaCalls(unittest.TestCase):
             cuda_route(FakeCudaHandle(), lambda a: OnlyDLPack(a, (2, 3)))
         with self.assertRaisesRegex(ValueError, "workspace lies in host memory"):
             cuda_route(FakeCudaHandle(512), CudaArray, workspace=np.zeros(512, np.uint8))
+        with self.assertRaisesRegex(ValueError, "workspace lies on the CUDA device 3; the handle is of device 0"):
+            cuda_route(FakeCudaHandle(512), CudaArray, workspace=OnlyDLPack(np.zeros(512, np.uint8), (2, 3)))
         with ggm.Handle("host") as handle, self.assertRaisesRegex(ValueError, "ids lies in CUDA memory; this handle works on host memory"):
             ggm.route(handle, CudaArray(np.zeros((4, 2), np.int32)), new_routing(4, 2, 3))
 

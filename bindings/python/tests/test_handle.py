@@ -102,6 +102,26 @@ class Handles(unittest.TestCase):
         gc.collect()
         self.assertIsNone(gone(), "the library has given the log back")
 
+    def test_a_child_and_the_end_of_a_process_do_without_the_other_threads(self):
+        code = """
+import os, threading, numpy as np, ggm
+handle = ggm.Handle("host", host_threads=8)
+ids, routing = np.zeros((1000, 2), np.int32), ggm.Routing(np.zeros(2, np.int32), np.zeros(2000, np.int32), np.zeros((1000, 2), np.int32))
+child = os.fork()
+if child == 0:
+    ggm.route(handle, ids, routing)  # a child has no workers, and its handle may be used and freed
+    handle.close()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+def work():
+    while True:
+        ggm.route(handle, ids, routing)
+threading.Thread(target=work, daemon=True).start()
+ggm.route(handle, ids, routing)
+"""
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        self.assertEqual((result.returncode, result.stdout.strip(), result.stderr), (0, "0", ""))
+
     def test_the_log_gets_levels_and_lines(self):
         lines = []
         with ggm.Handle("host", log_level="plan", log=lambda level, line: lines.append((level, line))) as handle:

@@ -127,6 +127,8 @@ class Refusals(OnTheHost):
     def test_each_names_its_argument(self):
         self.d = np.full((ROWS, N), POISON)
         for case, kind, text, changes in (
+            ("a", TypeError, "a is missing", {"a": None}),
+            ("d", TypeError, "d is missing", {"d": None}),
             ("b_order", ValueError, "b_order is missing; it must be 'NK'", {"b_order": None}),
             ("b_order", ValueError, "b_order = 'NN'; known are", {"b_order": "NN"}),
             ("b_order", ValueError, "b_order = 7; it must be 'NK'", {"b_order": 7}),

@@ -192,6 +192,16 @@ class Permutations(OnTheHost):
             ggm.permute(self.handle, self.routing, x.astype(np.int32), rows)
         with self.assertRaisesRegex(TypeError, "input holds uint16; if those are the bits of bfloat16 say dtype='bfloat16'"):
             ggm.permute(self.handle, self.routing, x.astype(np.uint16), rows)
+        with self.assertRaisesRegex(ValueError, "expert_map has no entries"):
+            ggm.route(self.handle, np.zeros((TOKENS, TOP_K), np.int32), self.routing, expert_map=np.zeros(0, np.int32))
+        with self.assertRaisesRegex(TypeError, "group_offsets is missing"):
+            ggm.permute(self.handle, None, x, rows)
+        with self.assertRaisesRegex(TypeError, "assignment_row is missing"):
+            ggm.permute(self.handle, self.routing._replace(assignment_row=None), x, rows)
+        with self.assertRaisesRegex(TypeError, "output is missing"):
+            ggm.unpermute(self.handle, self.routing, rows, None)
+        with self.assertRaisesRegex(ValueError, r"group_offsets has the shape \(0,\); it must be \[experts\+1\]"):
+            ggm.permute(self.handle, self.routing._replace(group_offsets=np.zeros(0, np.int32)), x, rows)
         with self.assertRaisesRegex(ValueError, "dtype = 'float32'"):
             ggm.permute(self.handle, self.routing, x, rows, dtype="float32")
         with self.assertRaisesRegex(ValueError, "output tells features = 6, but input tells 5"):

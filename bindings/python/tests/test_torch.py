@@ -1,7 +1,9 @@
 """ggm.torch against plain loops on small integers, gradcheck in float64, opcheck, torch.compile's tracing; on cuda too where
 torch has it. Skipped where torch is not installed."""
 import importlib.util
+import types
 import unittest
+import unittest.mock
 
 from support import small
 
@@ -76,6 +78,51 @@ class Torch(unittest.TestCase):
         for call, inputs in ((ggm.torch.moe, self.layer(torch.float64)), (ggm.torch.grouped_gemm, self.product(torch.float64))):
             self.assertTrue(torch.autograd.gradcheck(call, inputs, eps=1.0, atol=0.0, rtol=0.0))
             self.assertTrue(torch.autograd.gradcheck(call, inputs))
+
+    def test_refusals_name_the_arguments(self):
+        x, W, ids, w = self.layer(torch.float32)
+        a, V, sizes = self.product(torch.float32)
+        moe, grouped = ggm.torch.moe, ggm.torch.grouped_gemm
+        for call, inputs, kind, text in (
+            (moe, (x, W[0], ids, w), ValueError, r"W has the shape \(3, 4\); it must be \[experts, out_features, in_features\]"),
+            (moe, (x, W[0, 0], ids, w), ValueError, r"W has the shape \(4,\)"),
+            (moe, (x, W.half(), ids, w), TypeError, "W holds torch.float16; it must hold torch.float32, as x does"),
+            (moe, (x, W, ids.float(), w), TypeError, "expert_ids holds torch.float32; it must hold torch.int64 or torch.int32"),
+            (moe, (x, W, ids, w[:, :1]), ValueError, "topk_weights tells top_k = 1, but expert_ids tells 2"),
+            (moe, (x[:, :3], W, ids, w), ValueError, "x tells in_features = 3, but W tells 4"),
+            (moe, (x[:4], W, ids, w), ValueError, "x tells tokens = 4, but expert_ids tells 5"),
+            (grouped, (a, V[0], sizes), ValueError, r"W has the shape \(3, 4\); it must be \[groups, n, k\]"),
+            (grouped, (a, V.double(), sizes), TypeError, "W holds torch.float64; it must hold torch.float32, as a does"),
+            (grouped, (a, V, sizes[:2]), ValueError, "group_sizes tells groups = 2, but W tells 3"),
+            (grouped, (a, V, sizes.double()), TypeError, "group_sizes holds torch.float64"),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(kind, text):
+                call(*inputs)
+
+    def test_forward_mode_is_refused(self):
+        for call, inputs in ((ggm.torch.moe, self.layer(torch.float32)), (ggm.torch.grouped_gemm, self.product(torch.float32))):
+            first, *rest = (t.detach() for t in inputs)
+            with self.assertRaisesRegex(NotImplementedError, "has no forward-mode derivative"):
+                torch.func.jvp(lambda t, call=call, rest=rest: call(t, *rest), (first,), (torch.ones_like(first),))
+
+    def test_a_handle_that_cannot_be_had_leaves_the_device_as_it_was(self):
+        before = []
+
+        class Current:
+            def __init__(self, device):
+                self.device = device
+
+            def __enter__(self):
+                before.append(self.device)
+
+            def __exit__(self, *error):
+                before.pop()
+
+        lost = types.SimpleNamespace(device=types.SimpleNamespace(type="cuda", index=41))
+        with unittest.mock.patch.object(torch.cuda, "device", Current), unittest.mock.patch.object(ggm.torch, "Handle", side_effect=OSError):
+            with self.assertRaises(OSError), ggm.torch._on(lost):
+                self.fail("there is no such device")
+        self.assertEqual(before, [])
 
     def test_opcheck(self):
         for dtype in (torch.float32, torch.bfloat16):

@@ -24,7 +24,8 @@ functions! {
     /// GGM_STATUS_OUT_OF_MEMORY, GGM_STATUS_CUDA_ERROR (driver or GPU failed). Since 0.1.
     fn ggm_create(params: *const ggm_create_params_t, handle: *mut ggm_handle_t) -> ggm_status_t;
     /// Frees a handle. NULL does nothing. Makes no CUDA call and does not wait: work already on a stream completes. The order of
-    /// destruction never matters. No other thread may be inside a call with this handle. Since 0.1.
+    /// destruction never matters. No other thread may be inside a call with this handle. In a child of fork() a handle of the host
+    /// backend can be used, without its worker threads, and freed; CUDA cannot be used there. Since 0.1.
     fn ggm_destroy(handle: ggm_handle_t) -> ggm_status_t;
     /// Describes a handle. info: in/out, host; struct_size set by the caller. Thread-safe; since 0.1.
     fn ggm_get_info(handle: ggm_handle_t, info: *mut ggm_info_t) -> ggm_status_t;

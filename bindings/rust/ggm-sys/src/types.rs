@@ -58,7 +58,7 @@ pub const GGM_STATUS_OUT_OF_MEMORY: i32 = 4002;
 pub const GGM_STATUS_CUDA_ERROR: i32 = 5001;
 /// Limits of this version; above them a call is refused with GGM_STATUS_LIMIT_EXCEEDED and writes nothing.
 ///
-/// tokens*top_k, max_rows, m of a contiguous and k of a variable-K problem: below 2^31
+/// tokens*top_k, m of a contiguous and k of a variable-K problem: below 2^31
 pub const GGM_MAX_ROWS: i64 = 2147483647;
 /// local experts of routing and of the MoE operations; groups given by row_group
 pub const GGM_MAX_EXPERTS: i64 = 65536;
@@ -177,7 +177,9 @@ pub const GGM_BACKEND_AUTO: i32 = 0;
 pub const GGM_BACKEND_CUDA: i32 = 1;
 pub const GGM_BACKEND_HOST: i32 = 2;
 /// Kernel families. AUTO picks the fastest for the device. The others pin one, for tests and for finding faults; every family
-/// of one backend gives the same bits. A family the device cannot run is refused by ggm_create with GGM_STATUS_UNSUPPORTED.
+/// of one backend gives the same bits. ggm_create refuses a family that the device cannot run with GGM_STATUS_UNSUPPORTED, one
+/// of the other backend than the one asked for with GGM_STATUS_INVALID_VALUE, and a CUDA family in a build without CUDA with
+/// GGM_STATUS_BACKEND_UNAVAILABLE.
 pub const GGM_KERNELS_AUTO: i32 = 0;
 /// CUDA: float32 FFMA and mma.sync kernels, capability 8.0 to 12.x
 pub const GGM_KERNELS_CUDA_PORTABLE: i32 = 1;
@@ -220,7 +222,7 @@ pub struct ggm_create_params_t {
     /// 0
     pub reserved: i32,
     /// Called with one complete line, no newline, from the thread that makes the call, so by several at once when several call.
-    /// No lock is held. NULL: stderr.
+    /// No lock is held. What it throws goes no further. NULL: stderr.
     pub log: Option<unsafe extern "C" fn(user: *mut c_void, level: i32, message: *const c_char)>,
     pub log_user: *mut c_void,
     /// Host allocator, used by ggm_create and ggm_destroy alone; both NULL: malloc and free. alignment is a power of two.
@@ -404,7 +406,7 @@ pub struct ggm_permute_problem_t {
     pub experts: i64,
     /// as given to ggm_route; 0: tokens*top_k
     pub max_rows: i64,
-    /// length of a row, >= 0
+    /// length of a row, 0 .. 2^31-1
     pub features: i64,
     /// elements between two token rows, 0: features
     pub token_ld: i64,

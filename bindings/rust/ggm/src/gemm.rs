@@ -190,6 +190,9 @@ impl GroupedGemm<'_> {
             faults: check.faults(t.faults)?,
             ..Default::default()
         };
+        if p.layout == Layout::Contiguous && p.group_form == GroupForm::StartsSizes {
+            check.apart(&t.group_offsets, &t.group_sizes, p.groups, p.m)?;
+        }
         // SAFETY: each tensor was held against its extent.
         unsafe { self.call(&raw, workspace.into(), stream) }
     }

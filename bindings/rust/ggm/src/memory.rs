@@ -21,6 +21,19 @@ pub(crate) struct Memory {
     pub space: Space,
 }
 
+impl Memory {
+    /// Element `at` of an array of indices, of either type.
+    ///
+    /// # Safety
+    /// It is host memory of more than `at` elements.
+    pub unsafe fn index(&self, at: usize) -> i64 {
+        match self.element {
+            ElementType::Int64 => unsafe { *self.pointer.cast::<i64>().add(at) },
+            _ => i64::from(unsafe { *self.pointer.cast::<i32>().add(at) }),
+        }
+    }
+}
+
 /// Device memory of `len()` elements at an address of the handle's GPU. A plain pair: it owns nothing and copies freely.
 #[derive(Debug)]
 pub struct DeviceSlice<T> {

@@ -37,6 +37,16 @@ impl Extent {
         Extent { groups, stride, ..self }
     }
 
+    /// Whether groups have elements in common: one begins before the last has ended, and not in the gaps between its rows.
+    fn groups_meet(&self) -> bool {
+        if self.groups < 2 || self.rows == 0 || self.columns == 0 {
+            return false;
+        }
+        let one = Extent { groups: 1, ..*self }.elements();
+        let all_in_a_row = (self.groups - 1).saturating_mul(self.stride).saturating_add(self.columns);
+        self.stride < one && !(self.stride >= self.columns && (self.rows == 1 || self.ld >= all_in_a_row))
+    }
+
     /// From the first element to behind the last.
     pub fn elements(&self) -> usize {
         if self.groups == 0 || self.rows == 0 || self.columns == 0 {
@@ -118,7 +128,14 @@ impl TensorCheck {
         Ok(self.memory(name, input.memory, element, extent)?.cast::<T>() as *const T)
     }
 
+    /// Also that groups have no element in common, since threads write them at the same time.
     pub fn output<T>(&self, name: &str, output: &Output<'_>, element: Option<ElementType>, extent: Extent) -> Result<*mut T> {
+        if output.memory.is_some() && extent.groups_meet() {
+            let Extent { stride, rows, ld, columns, .. } = extent;
+            let text =
+                format!("{name} has groups {stride} elements apart that overlap: each is {rows} rows of {columns}, {ld} apart");
+            return Err(Error::new(Status::INVALID_VALUE, text));
+        }
         Ok(self.memory(name, output.memory, element, extent)?.cast())
     }
 
@@ -136,6 +153,32 @@ impl TensorCheck {
             Addend::Tensor(input) => self.input(name, input, element, extent),
             Addend::Output => Ok(self.memory(name, d.memory, element, extent)? as *const c_void),
         }
+    }
+
+    /// Host memory alone: that no two groups of rows, given by starts and sizes, have a row of `0..rows` in common. Threads write
+    /// those of different groups at the same time.
+    pub fn apart(&self, starts: &Input<'_>, sizes: &Input<'_>, groups: usize, rows: usize) -> Result<()> {
+        let (starts, sizes) = match (starts.memory, sizes.memory) {
+            (Some(starts), Some(sizes)) if self.space == Space::Host => (starts, sizes),
+            _ => return Ok(()),
+        };
+        let clamp = |value: i64| usize::try_from(value).unwrap_or(0).min(rows);
+        let mut ranges: Vec<_> = (0..groups)
+            // SAFETY: both were held against the number of groups, by `input`.
+            .map(|g| (clamp(unsafe { starts.index(g) }), clamp(unsafe { sizes.index(g) }), g))
+            .map(|(start, size, g)| (start, size.min(rows - start), g))
+            .filter(|&(_, size, _)| size > 0)
+            .collect();
+        ranges.sort_unstable();
+        for pair in ranges.windows(2) {
+            let ((start, size, first), (next, _, second)) = (pair[0], pair[1]);
+            if next < start + size {
+                let text =
+                    format!("group_offsets: group {first} has rows {start}..{}, group {second} begins at {next}", start + size);
+                return Err(Error::new(Status::INVALID_VALUE, text));
+            }
+        }
+        Ok(())
     }
 
     pub fn faults(&self, faults: FaultsRef<'_>) -> Result<*mut u32> {
@@ -213,6 +256,14 @@ mod tests {
         assert_eq!(Extent::matrix(3, 5, 4).grouped(2, Stride::Elements(20)).elements(), 34);
         assert_eq!(Extent::matrix(3, 5, 4).grouped(2, Stride::Shared).elements(), 14);
         assert_eq!(Extent::matrix(3, 5, 4).grouped(0, Stride::Packed).elements(), 0);
+        let meet =
+            |rows, ld, columns, stride| Extent::matrix(rows, ld, columns).grouped(3, Stride::Elements(stride)).groups_meet();
+        assert!(!meet(2, 5, 4, 9) && meet(2, 5, 4, 8), "one behind the other");
+        assert!(!meet(2, 12, 4, 4) && meet(2, 12, 4, 3) && meet(2, 11, 4, 4), "side by side in wider rows");
+        assert!(!meet(2, 20, 4, 7) && meet(1, 4, 4, 3) && !meet(1, 4, 4, 4));
+        assert!(Extent::matrix(2, 0, 4).grouped(2, Stride::Shared).groups_meet());
+        assert!(!Extent::matrix(2, 0, 4).grouped(1, Stride::Shared).groups_meet());
+        assert!(!Extent::matrix(0, 0, 4).grouped(2, Stride::Shared).groups_meet());
         // Too large for any memory is too large for any slice.
         assert_eq!(Extent::matrix(usize::MAX, usize::MAX, 1).elements(), usize::MAX);
     }

@@ -194,6 +194,47 @@ fn workspaces_and_streams() {
 }
 
 #[test]
+fn outputs_whose_groups_have_elements_in_common() {
+    let handle = host();
+    let base = GroupedGemmProblem {
+        groups: 3,
+        m: 2,
+        n: 4,
+        k: 2,
+        b_order: Order::Nk,
+        a_type: DataType::Float32,
+        b_type: DataType::Float32,
+        ..Default::default()
+    };
+    let run = |problem: &GroupedGemmProblem, starts: Option<[i64; 3]>, sizes: [i64; 3]| {
+        let product = handle.grouped_gemm(problem).unwrap();
+        let (a, b, mut d) = ([1f32; 12], [1f32; 24], [0f32; 24]);
+        let mut tensors = GroupedGemmTensors { a: (&a).into(), b: (&b).into(), d: (&mut d).into(), ..Default::default() };
+        tensors.group_sizes = (&sizes).into();
+        if let Some(starts) = &starts {
+            tensors.group_offsets = starts.into();
+        }
+        product.run(tensors, &mut product.workspace().unwrap(), Stream::DEFAULT)
+    };
+    let index_type = IndexType::Int64;
+    let masked = GroupedGemmProblem { layout: Layout::Masked, index_type, stride_d: 8, ..base };
+    run(&masked, None, [2, 2, 2]).unwrap();
+    refused(
+        run(&GroupedGemmProblem { stride_d: 7, ..masked }, None, [2, 2, 2]),
+        Status::INVALID_VALUE,
+        &["d has groups 7 elements apart"],
+    );
+    run(&GroupedGemmProblem { ldd: 12, stride_d: 4, ..masked }, None, [2, 2, 2]).unwrap();
+
+    let rows = GroupedGemmProblem { m: 6, group_form: GroupForm::StartsSizes, index_type, ..base };
+    run(&rows, Some([4, 0, 2]), [2, 2, 2]).unwrap();
+    run(&rows, Some([5, 0, 5]), [0, 5, 1]).unwrap();
+    run(&rows, Some([5, -3, 6]), [900, 5, 1]).unwrap(); // clamped: 5..6, 0..5, none
+    refused(run(&rows, Some([4, 0, 2]), [2, 3, 2]), Status::INVALID_VALUE, &["group 1 has rows 0..3, group 2 begins at 2"]);
+    refused(run(&rows, Some([0, 0, 0]), [1, 1, 1]), Status::INVALID_VALUE, &["group_offsets"]);
+}
+
+#[test]
 fn c_in_place_must_be_laid_out_as_d() {
     let handle = host();
     let problem = GroupedGemmProblem {
