@@ -45,7 +45,7 @@
  *
  * Determinism.  The same inputs give the same bits on the same kind of device with the same library version: run after
  * run, on any stream, whatever the batch around a token. No product splits its inner dimension; every element is one
- * float32 (float64 for float64 inputs) sum in ascending order of the inner index.
+ * float32 (float64 for float64 inputs) sum in ascending order of the inner index. Sign and payload of a NaN are not fixed.
  *
  * Structs.  Start from the GGM_..._INIT macro (zeros and the struct's size), then set fields. Zero means the default
  * everywhere, so a field that a later version appends keeps its old meaning. A struct of an older, smaller size is
@@ -178,8 +178,8 @@ enum { GGM_INDEX_DEFAULT = 0, GGM_INDEX_INT32 = 1, GGM_INDEX_INT64 = 2 };
  * For A:  MK = [M,K], K contiguous.   KM = [K,M], M contiguous. */
 enum { GGM_ORDER_NK = 1, GGM_ORDER_KN = 2, GGM_ORDER_MK = 1, GGM_ORDER_KM = 2 };
 
-/* Arithmetic. EXACT (the default): float32 products are float32 multiply-adds, 16-bit ones exact products with a float32
- * sum. The two TF32 modes are known by name and refused with GGM_STATUS_UNSUPPORTED in this version. */
+/* Arithmetic. EXACT (the default): float32 products are float32 multiply-adds (fused on CUDA alone), 16-bit ones exact products
+ * with a float32 sum. The two TF32 modes are known by name and refused with GGM_STATUS_UNSUPPORTED in this version. */
 enum { GGM_COMPUTE_EXACT = 0, GGM_COMPUTE_TF32 = 1, GGM_COMPUTE_TF32X3 = 2 };
 
 /* Layout of ggm_grouped_gemm; shapes there. */
@@ -387,7 +387,7 @@ GGM_API ggm_status_t ggm_route(ggm_handle_t handle, const ggm_route_problem_t* p
  *                        input [tokens,features] -> output [max_rows,features]
  *   unpermute            output[t] = sum of w[t,j] * input[r] over the rows r of t, ascending
  *                        input [max_rows,features] -> output [tokens,features]
- *   unpermute_backward   d_rows[r] = round(w[t,j] * dy[t])
+ *   unpermute_backward   d_rows[r] = round(w[t,j] * dy[t]), to float32 and then to row_type
  *                        d_routing_weights[t,j] = <dy[t], rows[r]>, 0 at slots without a row
  *
  * The sum is ggm_moe_forward's: each w*p rounded to float32, then added in float32, one final rounding; the first term starts
@@ -410,8 +410,8 @@ typedef struct ggm_permute_problem {
   int64_t routing_weights_ld;  /* elements between the weights of two tokens, 0: top_k */
   int32_t token_type;          /* GGM_TYPE_*, required: type of the [tokens,features] tensor */
   int32_t row_type;            /* type of the [max_rows,features] tensor, 0: token_type. float64 goes with float64 alone */
-  int32_t routing_weight_type; /* 0: no weights (permute takes 0 only); float32, bfloat16, float16, or float64 with float64
-                                  tensors */
+  int32_t routing_weight_type; /* 0: no weights (permute takes 0 only); float64 with float64 tensors, else float32, bfloat16 or
+                                  float16 */
   int32_t sm_limit;            /* multiprocessors the call may use, 0: all */
 } ggm_permute_problem_t;
 
@@ -472,7 +472,7 @@ GGM_API ggm_status_t ggm_unpermute_backward(ggm_handle_t handle, const ggm_permu
  *
  *     D_e = alpha * A_e @ B_e + beta * C_e
  *
- * alpha*sum and beta*C are each rounded to float32, their sum once to d_type.
+ * alpha*sum, beta*C and their sum are each rounded to float32, and that once more to d_type.
  *
  *   layout       A                B                                    C, D
  *   CONTIGUOUS   [m, k]           [groups, n, k] or [groups, k, n]     [m, n]
@@ -486,7 +486,7 @@ GGM_API ggm_status_t ggm_unpermute_backward(ggm_handle_t handle, const ggm_permu
  * [n,k] (b_order NK) or [k,n] (b_order KN). Groups are given by group_form. MASKED takes SIZES only.
  * Sizes that are negative or reach beyond the rows are clamped (GGM_FAULT_SIZE_CLAMPED, one a group); OFFSETS and ENDS are made
  * monotone (GGM_FAULT_BAD_ROUTING, one an entry changed); row_group entries outside -1..groups-1 are treated as -1
- * (GGM_FAULT_BAD_ID). Groups of STARTS_SIZES that overlap each other give undefined values in the rows they share.
+ * (GGM_FAULT_BAD_ID). Starts of STARTS_SIZES are clamped as sizes are; groups that overlap give undefined values there.
  * Unused rows of D (of no group; beyond a masked group's size) become +0.0, or stay with GGM_FLAG_KEEP_UNUSED_ROWS or beta !=
  * 0. The sum of a group with k = 0 is +0.0 whatever alpha is, so D = 0 + beta*C. With beta = 0 neither C nor D is read. With
  * VARIABLE_K rows of one group are added ascending.
@@ -590,7 +590,7 @@ typedef struct ggm_grouped_gemm_array_tensors {
   GGM_DEV const void* m;   /* in [groups] of index_type; NULL: max_m for every group */
   GGM_DEV const void* n;   /* in [groups]; NULL: max_n */
   GGM_DEV const void* k;   /* in [groups]; NULL: max_k */
-  GGM_DEV const void* lda; /* in [groups]; NULL: packed by the group's own sizes; likewise below */
+  GGM_DEV const void* lda; /* in [groups], taken as they are, 0 too; NULL: packed by the group's own sizes; likewise below */
   GGM_DEV const void* ldb;
   GGM_DEV const void* ldc;
   GGM_DEV const void* ldd;
@@ -640,7 +640,7 @@ GGM_API ggm_status_t ggm_grouped_gemm_array(ggm_handle_t handle, const ggm_group
  *     d_routing_weights[t,j] = <q[r], x[r]> + <dy[r], bias_e>    q as it is summed, not rounded; 0 at slots without a row
  *
  * q sums over out_features ascending in float32, dx as the forward sums y. d_weight (shaped and ordered as weight) and d_bias
- * add their rows ascending in float32 and round once. d_routing_weights is float32.
+ * add their rows ascending in float32 and round once; w*dy is rounded to float32, then to x_type. d_routing_weights is float32.
  *
  * product_type 0 is y_type in the forward and dx_type in the backward; float32 asks for unrounded products in both.
  * Inner products <u,v> over n columns: each block of 64 columns from c has 32 float32 sums s_i, from 0 by fused multiply-add,
@@ -648,7 +648,7 @@ GGM_API ggm_status_t ggm_grouped_gemm_array(ggm_handle_t handle, const ggm_group
  * added five times over, s0 + s1, s2 + s3 and so on, until one is left. Blocks are added in ascending order, <q,x> first, then
  * <dy,bias> added as one number. float64 problems do all of this in float64 and round d_routing_weights last. d_weight and
  * d_bias of an expert without rows are +0.0, or untouched when accumulating; accumulating adds the old value to the finished
- * float32 sum and rounds once. dx, d_weight and the rest may be asked for in one call or several, with the same bits. Nothing
+ * float32 sum in float32, and rounds that. The gradients may be asked for in one call or several, with the same bits. Nothing
  * is saved by the forward: ggm_route rebuilds the routing arrays bit for bit from the ids.
  *
  * Routing.  With id_type the call routes by itself (ids; expert_map) and group_offsets, row_assignment, assignment_row are
@@ -679,7 +679,7 @@ typedef struct ggm_moe_problem {
   int64_t d_weight_stride;     /* 0: packed */
   int64_t d_bias_stride;       /* 0: out_features */
   int32_t id_type;             /* GGM_INDEX_*; 0: the routing arrays are given */
-  int32_t routing_weight_type; /* 0: no factor; float32, bfloat16, float16, or float64 with float64 tensors */
+  int32_t routing_weight_type; /* 0: no factor; float64 with float64 tensors, else float32, bfloat16 or float16 */
   int32_t x_type;              /* GGM_TYPE_*, required */
   int32_t weight_type;         /* GGM_TYPE_*, required; equal to x_type in this version */
   int32_t bias_type;           /* 0: no bias; float32 or x_type */

@@ -86,8 +86,8 @@ pub const GGM_ORDER_NK: i32 = 1;
 pub const GGM_ORDER_KN: i32 = 2;
 pub const GGM_ORDER_MK: i32 = 1;
 pub const GGM_ORDER_KM: i32 = 2;
-/// Arithmetic. EXACT (the default): float32 products are float32 multiply-adds, 16-bit ones exact products with a float32
-/// sum. The two TF32 modes are known by name and refused with GGM_STATUS_UNSUPPORTED in this version.
+/// Arithmetic. EXACT (the default): float32 products are float32 multiply-adds (fused on CUDA alone), 16-bit ones exact products
+/// with a float32 sum. The two TF32 modes are known by name and refused with GGM_STATUS_UNSUPPORTED in this version.
 pub const GGM_COMPUTE_EXACT: i32 = 0;
 pub const GGM_COMPUTE_TF32: i32 = 1;
 pub const GGM_COMPUTE_TF32X3: i32 = 2;
@@ -418,8 +418,8 @@ pub struct ggm_permute_problem_t {
     pub token_type: i32,
     /// type of the [max_rows,features] tensor, 0: token_type. float64 goes with float64 alone
     pub row_type: i32,
-    /// 0: no weights (permute takes 0 only); float32, bfloat16, float16, or float64 with float64
-    /// tensors
+    /// 0: no weights (permute takes 0 only); float64 with float64 tensors, else float32, bfloat16 or
+    /// float16
     pub routing_weight_type: i32,
     /// multiprocessors the call may use, 0: all
     pub sm_limit: i32,
@@ -773,7 +773,7 @@ pub struct ggm_grouped_gemm_array_tensors_t {
     pub n: *const c_void,
     /// in [groups]; NULL: max_k
     pub k: *const c_void,
-    /// in [groups]; NULL: packed by the group's own sizes; likewise below
+    /// in [groups], taken as they are, 0 too; NULL: packed by the group's own sizes; likewise below
     pub lda: *const c_void,
     pub ldb: *const c_void,
     pub ldc: *const c_void,
@@ -865,7 +865,7 @@ pub struct ggm_moe_problem_t {
     pub d_bias_stride: i64,
     /// GGM_INDEX_*; 0: the routing arrays are given
     pub id_type: i32,
-    /// 0: no factor; float32, bfloat16, float16, or float64 with float64 tensors
+    /// 0: no factor; float64 with float64 tensors, else float32, bfloat16 or float16
     pub routing_weight_type: i32,
     /// GGM_TYPE_*, required
     pub x_type: i32,
