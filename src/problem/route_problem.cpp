@@ -61,7 +61,8 @@ ggm_status_t resolve_routing_weights(std::int32_t type, std::int64_t ld, Type da
   if (*out_type == Type::none)
     GGM_TRY(check::unused("routing_weights_ld", ld, "there are no routing weights (routing_weight_type is 0)"));
   if ((*out_type == Type::float64) != (data_type == Type::float64) && *out_type != Type::none)
-    return check::unsupported("routing_weight_type", *out_type, "float64 tensors take float64 weights, and others take none of them");
+    return check::unsupported("routing_weight_type", *out_type,
+                              "float64 tensors take float64 weights, and others take none of them");
   GGM_TRY(check::leading_dimension("routing_weights_ld", ld, routing.top_k, out_ld));
   return check::extent("routing_weights", 1, 0, routing.tokens, *out_ld, routing.top_k, bytes_of(*out_type));
 }
