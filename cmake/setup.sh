@@ -21,10 +21,9 @@ if ! have cmake || ! at_least "$(cmake --version | sed -n 's/^cmake version //p'
 have ninja || need ninja-build "ninja"
 if [ "$what" != build ]; then
   have python3 || need python3 "python3"
-  # Debian's numpy serves Debian's python3 alone; with another one the tests that need numpy are skipped where it has none.
-  case $(command -v python3) in
-    "" | /usr/bin/python3) /usr/bin/python3 -c 'import numpy' 2>/dev/null || need python3-numpy "numpy, for the tests of bindings/python" ;;
-  esac
+  # Debian's numpy serves Debian's python3 alone, which then runs the tests of bindings/python where another one on PATH has none.
+  has_numpy() { "$1" -c 'import numpy' >/dev/null 2>&1; }
+  has_numpy python3 || has_numpy /usr/bin/python3 || need python3-numpy "numpy, for the tests of bindings/python"
   have pkg-config || need pkg-config "pkg-config"
   if ! have g++ || ! { has_header catch2/catch.hpp || has_header catch2/catch_test_macros.hpp || [ -n "${Catch2_DIR:-}" ]; }; then
     need catch2 "the test framework Catch2, 2.13 or 3"
