@@ -9,7 +9,8 @@ install(TARGETS ggm EXPORT ggmTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ggm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT Development
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Runtime)
+# Of no package's component: a .deb has its copyright file, and two minor versions may not share a path.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Licence)
 
 set(ggm_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ggm)
 install(EXPORT ggmTargets NAMESPACE ggm:: DESTINATION ${ggm_config_dir} COMPONENT Development)

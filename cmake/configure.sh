@@ -3,8 +3,9 @@
 ggm_configure() {
   local dir=$1
   shift
-  local options=("-DGGM_CUDA=${GGM_CUDA:-AUTO}")
-  # A folder that somebody configured by hand, as the quick starts do, keeps its generator: CMake refuses another.
+  local options=()
+  if [ -n "${GGM_CUDA:-}" ]; then options+=("-DGGM_CUDA=$GGM_CUDA"); fi
+  # A folder that somebody configured by hand, as the quick starts do, keeps its choices, and its generator: CMake refuses another.
   if [ ! -f "$dir/CMakeCache.txt" ]; then options+=(-G Ninja); fi
   if [ -n "${GGM_CUDA_ARCHITECTURES:-}" ]; then options+=("-DGGM_CUDA_ARCHITECTURES=$GGM_CUDA_ARCHITECTURES"); fi
   if command -v ccache >/dev/null 2>&1; then

@@ -13,9 +13,9 @@ need() { missing+=("$1"); echo "setup: missing: $2 (package $1)"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 # $1 >= $2, as versions.
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
-has_header() { echo "#include <$1>" | g++ -std=c++17 -E -x c++ - >/dev/null 2>&1; }
+has_header() { echo "#include <$1>" | "${CXX:-g++}" -std=c++17 -E -x c++ - >/dev/null 2>&1; }
 
-have g++ || need g++ "the C++ compiler g++, 12 or newer"
+[ -n "${CXX:-}" ] || have g++ || need g++ "the C++ compiler g++, 12 or newer"
 have gcc || need gcc "the C compiler gcc"
 if ! have cmake || ! at_least "$(cmake --version | sed -n 's/^cmake version //p')" 3.25; then need cmake "cmake, 3.25 or newer"; fi
 have ninja || need ninja-build "ninja"
@@ -25,7 +25,7 @@ if [ "$what" != build ]; then
   has_numpy() { "$1" -c 'import numpy' >/dev/null 2>&1; }
   has_numpy python3 || has_numpy /usr/bin/python3 || need python3-numpy "numpy, for the tests of bindings/python"
   have pkg-config || need pkg-config "pkg-config"
-  if ! have g++ || ! { has_header catch2/catch.hpp || has_header catch2/catch_test_macros.hpp || [ -n "${Catch2_DIR:-}" ]; }; then
+  if ! have "${CXX:-g++}" || ! { has_header catch2/catch.hpp || has_header catch2/catch_test_macros.hpp || [ -n "${Catch2_DIR:-}" ]; }; then
     need catch2 "the test framework Catch2, 2.13 or 3"
   fi
 fi
@@ -55,11 +55,12 @@ if [ ${#missing[@]} -gt 0 ]; then
   }
 fi
 
-if ! at_least "$(g++ -dumpfullversion)" 12; then
+if [ -z "${CXX:-}" ] && ! at_least "$(g++ -dumpfullversion)" 12; then
   echo "setup: g++ is $(g++ -dumpfullversion); 12 or newer is needed (set CXX for another compiler)" >&2
   exit 1
 fi
-if [ "${GGM_CUDA:-AUTO}" = OFF ]; then
+case ${GGM_CUDA:-AUTO} in [Oo][Ff][Ff] | FALSE | NO | 0) without_cuda=yes ;; *) without_cuda= ;; esac
+if [ -n "$without_cuda" ]; then
   echo "setup: ready; GGM_CUDA=OFF, so the host backend alone"
 elif have nvcc || [ -x /usr/local/cuda/bin/nvcc ]; then
   nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)

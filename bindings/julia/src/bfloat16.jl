@@ -19,6 +19,8 @@ Base.Float32(x::BFloat16) = reinterpret(Float32, UInt32(reinterpret(UInt16, x)) 
 Base.Float64(x::BFloat16) = Float64(Float32(x))
 Base.Float16(x::BFloat16) = Float16(Float32(x))
 Base.promote_rule(::Type{BFloat16}, ::Type{T}) where {T<:Union{Float32,Float64}} = T
+Base.promote_rule(::Type{BFloat16}, ::Type{<:Union{Integer,Float16}}) = Float32
+Base.signbit(x::BFloat16) = signbit(Float32(x))
 Base.:(==)(a::BFloat16, b::BFloat16) = Float32(a) == Float32(b)
 Base.hash(x::BFloat16, seed::UInt) = hash(Float32(x), seed)
 Base.isnan(x::BFloat16) = isnan(Float32(x))

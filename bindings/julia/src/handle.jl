@@ -53,7 +53,7 @@ its device is current for each. `close` and the garbage collector free it; work 
 """
 mutable struct Handle
     pointer::Threads.Atomic{UInt}  # 0 when closed
-    calls::Threads.Atomic{Int}           # calls that are inside the library
+    calls::Threads.Atomic{Int}           # calls that are inside the library, and CLOSED more when it is closed
     log::Union{Nothing,LogQueue}
     info::NamedTuple
 
@@ -98,6 +98,8 @@ function destroy(handle::Handle)
     return
 end
 
+const CLOSED = typemin(Int) ÷ 2
+
 """
     inside(body, handle)
 
@@ -105,9 +107,9 @@ end
 Nothing waits between here and the call: addresses were taken, and the CUDA device made current, on this very thread.
 """
 function inside(body, handle::Handle)
-    Threads.atomic_add!(handle.calls, 1)
+    closed = Threads.atomic_add!(handle.calls, 1) < 0
     try
-        return GC.@preserve handle body(Ptr{Cvoid}(handle.pointer[]))
+        return GC.@preserve handle body(Ptr{Cvoid}(closed ? 0 : handle.pointer[]))
     finally
         Threads.atomic_sub!(handle.calls, 1)
         deliver(handle.log)
@@ -130,19 +132,14 @@ on_host(handle::Handle) = handle.info.backend === :host
 Frees the handle; later calls with it throw [`Error`](@ref). Doing it twice does no harm. It is refused while a call is inside.
 """
 function Base.close(handle::Handle)
-    pointer = Threads.atomic_xchg!(handle.pointer, UInt(0))
-    pointer == 0 && return
-    # A call counts itself before it reads the pointer: after the exchange either it is seen here, or it sees 0.
-    calls = handle.calls[]
-    if calls > 0
-        handle.pointer[] = pointer
-        error("the handle is in use: $calls calls have not returned")
-    end
-    Raw.ggm_destroy(Ptr{Cvoid}(pointer))
+    # One exchange decides: a call that counts itself before it is seen here, and one behind it finds the handle closed.
+    calls = Threads.atomic_cas!(handle.calls, 0, CLOSED)
+    calls > 0 && error("the handle is in use: $calls calls have not returned")
+    calls == 0 && destroy(handle)
     return
 end
 
-Base.isopen(handle::Handle) = handle.pointer[] != 0
+Base.isopen(handle::Handle) = handle.calls[] >= 0
 
 function Base.show(io::IO, handle::Handle)
     isopen(handle) ? print(io, "GGM.Handle(:", handle.info.backend, ", device ", handle.info.device, ")") : print(io, "GGM.Handle(closed)")

@@ -21,6 +21,10 @@ const START = UInt(pointer(BASE))
     @test described(reshape(view(BASE, :, 2:3), 3, 4)) == (START + 24, (3, 4), (1, 3), :host)
     @test described(reinterpret(UInt32, BASE)) == (START, (6, 4), (1, 6), :host)
     @test described(view(reinterpret(Float16, BASE), 3:4, 2:2)) == (START + 24 + 4, (2, 1), (1, 12), :host)
+    # Axes that do not begin at 1, as those of OffsetArrays.
+    bits = collect(UInt16, 1:40)
+    offset = reinterpret(GGM.BFloat16, view(bits, Base.IdentityUnitRange(21:36)))
+    @test first(axes(offset, 1)) == 21 && described(view(offset, 23:24))[1:2] == (UInt(pointer(bits)) + 2 * 22, (2,))
     @test described(fill(1))[2:4] == ((), (), :host)
     @test described(GGM.shared(view(BASE, 1:2, 2:3), 5)) == (START + 24, (2, 2, 5), (1, 6, 0), :host)
 end
@@ -29,6 +33,12 @@ end
     @test throws(ArgumentError, "x is a Int64, which is no array", () -> GGM.describe(:x, 3))
     @test throws(ArgumentError, "does not know where such an array lies (see GGM.place)", () -> GGM.describe(:x, 1:3))
     @test throws(ArgumentError, "does not know where such an array lies", () -> GGM.describe(:x, view(BASE, [1, 3], :)))
+    gaps = view(BASE, 1:4, :)
+    for a in (view(reshape(gaps, 4, 4), :, 1:3), reshape(view(gaps, 1:12), 4, 3), view(reinterpret(UInt32, gaps), :, 1:3))
+        throws_nothing_else = try GGM.describe(:x, a); true catch error; error isa ArgumentError end
+        @test throws_nothing_else
+    end
+    @test throws(ArgumentError, "x is a", () -> GGM.describe(:x, view(gaps, 1:12)))  # an index that passes over gaps
     @test throws(ArgumentError, "memory = :gpu; it must be :host or :cuda", () -> GGM.Place(:gpu, C_NULL))
 end
 
@@ -60,6 +70,10 @@ end
     @test GGM.BFloat16(3) == 3.0 && Float64(GGM.BFloat16(0.5)) === 0.5 && Float16(GGM.BFloat16(2)) === Float16(2)
     @test string(GGM.BFloat16(1.5)) == "BFloat16(1.5)"
     @test GGM.BFloat16(1) == GGM.BFloat16(1) && hash(GGM.BFloat16(1)) == hash(1)
+    one, two = GGM.BFloat16(1), GGM.BFloat16(2)
+    @test isequal(one, GGM.BFloat16(1)) && !isequal(one, two) && isequal(GGM.BFloat16(NaN32), GGM.BFloat16(NaN32))
+    @test !isequal(GGM.BFloat16(0), GGM.BFloat16(-0.0f0)) && signbit(GGM.BFloat16(-0.0f0)) && !signbit(one)
+    @test [one, two] == [1, 2] && [one, two] == Float16[1, 2] && one + 1 === 2.0f0
 end
 
 @testset "the types and choices that are known" begin

@@ -53,6 +53,20 @@ end
     @test !isopen(handle)
 end
 
+@testset "a close that is refused leaves calls alone" begin
+    handle = GGM.Handle(:host; host_threads=1)
+    GGM.inside(handle) do pointer
+        for _ in 1:3
+            @test throws(ErrorException, "in use", () -> close(handle))
+            @test isopen(handle)
+            route(handle)
+        end
+    end
+    close(handle)
+    @test throws(GGM.Error, "GGM_STATUS_INVALID_HANDLE", () -> route(handle))
+    @test !isopen(handle)
+end
+
 const DESTROYED = Threads.Atomic{Int}(0)
 const DESTROY = Ref{Ptr{Cvoid}}(C_NULL)
 

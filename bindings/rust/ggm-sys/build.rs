@@ -43,7 +43,7 @@ fn link_by_pkg_config() {
         Ok(output) => stop(&format!("{tool}: {}", String::from_utf8_lossy(&output.stderr).trim())),
         Err(error) => stop(&format!("{tool} could not be run: {error}")),
     };
-    for word in output.split_whitespace() {
+    for word in words(&output) {
         if let Some(folder) = word.strip_prefix("-L") {
             println!("cargo:rustc-link-search=native={folder}");
             println!("cargo:lib_dir={folder}");
@@ -51,6 +51,21 @@ fn link_by_pkg_config() {
             println!("cargo:rustc-link-lib=dylib={library}");
         }
     }
+}
+
+/// The words of what pkg-config prints, in which a backslash stands before a blank that belongs to a path.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut rest) = (Vec::new(), String::new(), text.chars());
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => word.extend(rest.next()),
+            c if c.is_whitespace() => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 fn stop(reason: &str) -> ! {

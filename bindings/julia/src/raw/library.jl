@@ -25,7 +25,7 @@ naming another one later is an error, as is a library of another version.
 function load(path::Union{Nothing,AbstractString}=nothing)
     lock(LOADING) do
         if !isempty(LOADED_PATH[])
-            path === nothing || samefile(path, LOADED_PATH[]) ||
+            path === nothing || samefile(resolved(path), LOADED_PATH[]) ||
                 error("$path cannot be loaded: $(LOADED_PATH[]) is already")
             return LOADED_PATH[]
         end
@@ -33,6 +33,13 @@ function load(path::Union{Nothing,AbstractString}=nothing)
         prepare(library)
         return LOADED_PATH[] = Libdl.dlpath(library)
     end
+end
+
+"The file of a name that the system's loader has resolved already; any other path as it is."
+function resolved(path)
+    ispath(path) && return path
+    library = Libdl.dlopen(path, Libdl.RTLD_NOW | Libdl.RTLD_LOCAL | Libdl.RTLD_NOLOAD; throw_error=false)
+    return library === nothing ? path : Libdl.dlpath(library)
 end
 
 samefile(a, b) = ispath(a) && ispath(b) && realpath(a) == realpath(b)
