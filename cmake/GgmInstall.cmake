@@ -1,6 +1,6 @@
 # Install rules: the library, its headers, ggmConfig.cmake and ggm.pc. All of them are relocatable: paths are computed from where
 # the file lies, so an installed tree may be moved or unpacked anywhere. ggm::ggm needs no other package.
-# Two components: Runtime is what a built program needs, Development what building one needs beside it.
+# Two components: Runtime is what a built program needs, Development what building one needs beside it. The licence is a third.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS ggm EXPORT ggmTargets

@@ -13,7 +13,7 @@ need() { missing+=("$1"); echo "setup: missing: $2 (package $1)"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 # $1 >= $2, as versions.
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
-has_header() { echo "#include <$1>" | "${CXX:-g++}" -std=c++17 -E -x c++ - >/dev/null 2>&1; }
+has_header() { echo "#include <$1>" | ${CXX:-g++} -std=c++17 -E -x c++ - >/dev/null 2>&1; }
 
 [ -n "${CXX:-}" ] || have g++ || need g++ "the C++ compiler g++, 12 or newer"
 have gcc || need gcc "the C compiler gcc"
@@ -25,7 +25,7 @@ if [ "$what" != build ]; then
   has_numpy() { "$1" -c 'import numpy' >/dev/null 2>&1; }
   has_numpy python3 || has_numpy /usr/bin/python3 || need python3-numpy "numpy, for the tests of bindings/python"
   have pkg-config || need pkg-config "pkg-config"
-  if ! have "${CXX:-g++}" || ! { has_header catch2/catch.hpp || has_header catch2/catch_test_macros.hpp || [ -n "${Catch2_DIR:-}" ]; }; then
+  if ! have ${CXX:-g++} || ! { has_header catch2/catch.hpp || has_header catch2/catch_test_macros.hpp || [ -n "${Catch2_DIR:-}" ]; }; then
     need catch2 "the test framework Catch2, 2.13 or 3"
   fi
 fi
@@ -59,7 +59,7 @@ if [ -z "${CXX:-}" ] && ! at_least "$(g++ -dumpfullversion)" 12; then
   echo "setup: g++ is $(g++ -dumpfullversion); 12 or newer is needed (set CXX for another compiler)" >&2
   exit 1
 fi
-case ${GGM_CUDA:-AUTO} in [Oo][Ff][Ff] | FALSE | NO | 0) without_cuda=yes ;; *) without_cuda= ;; esac
+case $(echo "${GGM_CUDA:-AUTO}" | tr a-z A-Z) in OFF | FALSE | NO | N | 0) without_cuda=yes ;; *) without_cuda= ;; esac
 if [ -n "$without_cuda" ]; then
   echo "setup: ready; GGM_CUDA=OFF, so the host backend alone"
 elif have nvcc || [ -x /usr/local/cuda/bin/nvcc ]; then

@@ -35,13 +35,10 @@ function place(a::SubArray)
     p, indices = parent(a), parentindices(a)
     whole = place(p)
     (whole === nothing || !applicable(strides, p)) && return nothing
-    # One index into several axes counts elements from 1 and passes over gaps; else each counts as its axis does.
-    linear = length(indices) == 1 && ndims(p) != 1
-    linear && strides(p) != packed_strides(size(p)) && return nothing
     offset = 0
     for (axis, (index, step)) in enumerate(zip(indices, strides(p)))
         index isa Union{Integer,AbstractRange} || return nothing
-        isempty(index) || (offset += (first(index) - (linear ? 1 : first(axes(p, axis)))) * step)
+        isempty(index) || (offset += (first(index) - first(axes(p, axis))) * step)
     end
     return Place(whole.memory, whole.address + offset * sizeof(eltype(a)), whole.device)
 end

@@ -13,6 +13,7 @@ function route!(handle::Handle, routing::Routing, ids; expert_map=nothing, exper
                 num_tokens=nothing, faults=nothing, sm_limit::Integer=0, workspace=nothing, stream=nothing)
     call = Call(handle, stream, Pair{Symbol,Any}[:ids => ids, :expert_map => expert_map, :num_tokens => num_tokens,
         :faults => faults], routing)
+    require(call, :ids)
     id_type = array!(call, :ids, (:top_k, :tokens), INDEX; steps=(:ids_ld,))
     routing!(call; out=true)
     expert_map!(call, experts_total)
@@ -35,6 +36,7 @@ function permute!(handle::Handle, output, routing::Routing, input; keep_unused_r
                   sm_limit::Integer=0, workspace=nothing, stream=nothing)
     call = Call(handle, stream, Pair{Symbol,Any}[:input => input, :output => output, :num_tokens => num_tokens,
         :faults => faults], routing)
+    foreach(name -> require(call, name), (:input, :output))
     token_type = array!(call, :input, (:features, :tokens), FLOAT; steps=(:token_ld,))
     row_type = array!(call, :output, (:features, :max_rows), FLOAT; steps=(:row_ld,), out=true)
     finish_permutation!(call)
@@ -58,6 +60,7 @@ function unpermute!(handle::Handle, output, routing::Routing, input; routing_wei
                     keep_unused_rows::Bool=false, num_tokens=nothing, faults=nothing, sm_limit::Integer=0, workspace=nothing, stream=nothing)
     call = Call(handle, stream, Pair{Symbol,Any}[:routing_weights => routing_weights, :input => input, :output => output,
         :num_tokens => num_tokens, :faults => faults], routing)
+    foreach(name -> require(call, name), (:input, :output))
     row_type = array!(call, :input, (:features, :max_rows), FLOAT; steps=(:row_ld,))
     token_type = array!(call, :output, (:features, :tokens), FLOAT; steps=(:token_ld,), out=true)
     weight_type = array!(call, :routing_weights, (:top_k, :tokens), FLOAT; steps=(:routing_weights_ld,))
@@ -86,6 +89,7 @@ function unpermute_backward!(handle::Handle, routing::Routing, dy; rows=nothing,
                              sm_limit::Integer=0, workspace=nothing, stream=nothing)
     call = Call(handle, stream, Pair{Symbol,Any}[:routing_weights => routing_weights, :rows => rows, :dy => dy,
         :d_rows => d_rows, :d_routing_weights => d_routing_weights, :num_tokens => num_tokens, :faults => faults], routing)
+    require(call, :dy)
     token_type = array!(call, :dy, (:features, :tokens), FLOAT; steps=(:token_ld,))
     row_type = array!(call, :rows, (:features, :max_rows), FLOAT; steps=(:row_ld,))
     d_row_type = array!(call, :d_rows, (:features, :max_rows), FLOAT; steps=(:row_ld,), out=true)

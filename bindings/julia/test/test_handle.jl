@@ -61,6 +61,20 @@ end
             @test isopen(handle)
             route(handle)
         end
+        # From another thread too, at any time.
+        done, refused = Threads.Atomic{Bool}(false), Threads.Atomic{Int}(0)
+        closer = Threads.@spawn while !done[]
+            throws(ErrorException, "in use", () -> close(handle)) && Threads.atomic_add!(refused, 1)
+        end
+        fine, calls, wanted, end_at = true, 0, Threads.nthreads() == 1 ? 0 : 1000, time() + 30
+        while calls < 3000 || (refused[] < wanted && time() < end_at)
+            fine &= GGM.inside(pointer -> pointer != C_NULL, handle) && isopen(handle)
+            calls += 1
+        end
+        done[] = true
+        wait(closer)
+        @test fine
+        @test refused[] >= wanted
     end
     close(handle)
     @test throws(GGM.Error, "GGM_STATUS_INVALID_HANDLE", () -> route(handle))

