@@ -11,7 +11,7 @@ ggm_configure() {
   if command -v ccache >/dev/null 2>&1; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   fi
-  if [ -z "${GGM_CUDA:-}" ] && grep -qsE '^GGM_CUDA:[A-Z]+=(OFF|off|FALSE|NO|0)$' "$dir/CMakeCache.txt"; then
+  if [ -z "${GGM_CUDA:-}" ] && grep -qs '^GGM_CUDA:STRING=OFF$' "$dir/CMakeCache.txt"; then
     echo "configure: $dir was made without CUDA and stays so; GGM_CUDA=AUTO brings it back"
   fi
   cmake -S . -B "$dir" "${options[@]}" "$@"

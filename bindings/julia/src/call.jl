@@ -46,10 +46,11 @@ option!(call::Call, size::Symbol, value) = value === nothing || tell!(call, size
 
 told(call::Call, size::Symbol) = get(call.sizes, size, (0, :nothing))
 
-"Refuses a call without the argument `name`. needed_by: the argument that wants it, where it is not always needed."
-function require(call::Call, name::Symbol, needed_by=nothing)
-    haskey(call.given, name) && return
-    throw(ArgumentError("$name is missing" * (needed_by === nothing ? "" : "; $needed_by needs it")))
+"Refuses a call without those arguments. needed_by: the argument that wants them, where they are not always needed."
+function require(call::Call, names::Symbol...; needed_by=nothing)
+    for name in names
+        haskey(call.given, name) || throw(ArgumentError("$name is missing" * (needed_by === nothing ? "" : "; $needed_by needs it")))
+    end
 end
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------------

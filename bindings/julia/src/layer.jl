@@ -30,7 +30,7 @@ function moe_forward!(handle::Handle, y, x, weight; weight_order=nothing, ids=no
     call = Call(handle, stream, Pair{Symbol,Any}[:x => x, :weight => weight, :y => y, :ids => ids,
         :routing_weights => routing_weights, :bias => bias, :expert_map => expert_map, :num_tokens => num_tokens,
         :faults => faults], routing)
-    foreach(name -> require(call, name), (:x, :weight, :y))
+    require(call, :x, :weight, :y)
     order, weight_axes = weight_dims(weight_order, :weight_order, :out_features, :in_features, :experts)
     weight_type = array!(call, :weight, weight_axes, FLOAT; steps=(:weight_ld, :weight_stride), group=true)
     layer = layer!(call, routing, experts_total, max_rows)
@@ -75,7 +75,7 @@ function moe_backward!(handle::Handle, dy; weight_order=nothing, x=nothing, weig
         :d_routing_weights => d_routing_weights, :expert_map => expert_map, :num_tokens => num_tokens, :faults => faults], routing)
     require(call, :dy)
     for gradient in (:dx, :d_routing_weights)
-        haskey(call.given, gradient) && require(call, :weight, gradient)
+        haskey(call.given, gradient) && require(call, :weight; needed_by=gradient)
     end
     order, weight_axes = weight_dims(weight_order, :weight_order, :out_features, :in_features, :experts)
     weight_type = array!(call, :weight, weight_axes, FLOAT; steps=(:weight_ld, :weight_stride), group=true)

@@ -39,7 +39,7 @@ function grouped_gemm!(handle::Handle, d, a, b; layout=:contiguous, b_order=noth
                                group_starts=group_starts, row_group=row_group)
     call = Call(handle, stream, Pair{Symbol,Any}[:a => a, :b => b, :c => c, :d => d, :group_sizes => group_sizes,
         :group_offsets => offsets, :row_group => row_group, :faults => faults])
-    foreach(name -> require(call, name), (:a, :b, :d))
+    require(call, :a, :b, :d)
     variable = layout == Raw.GGM_LAYOUT_VARIABLE_K
     flat = !variable && layout != Raw.GGM_LAYOUT_MASKED
     if variable

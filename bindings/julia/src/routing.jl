@@ -36,7 +36,7 @@ function permute!(handle::Handle, output, routing::Routing, input; keep_unused_r
                   sm_limit::Integer=0, workspace=nothing, stream=nothing)
     call = Call(handle, stream, Pair{Symbol,Any}[:input => input, :output => output, :num_tokens => num_tokens,
         :faults => faults], routing)
-    foreach(name -> require(call, name), (:input, :output))
+    require(call, :input, :output)
     token_type = array!(call, :input, (:features, :tokens), FLOAT; steps=(:token_ld,))
     row_type = array!(call, :output, (:features, :max_rows), FLOAT; steps=(:row_ld,), out=true)
     finish_permutation!(call)
@@ -60,7 +60,7 @@ function unpermute!(handle::Handle, output, routing::Routing, input; routing_wei
                     keep_unused_rows::Bool=false, num_tokens=nothing, faults=nothing, sm_limit::Integer=0, workspace=nothing, stream=nothing)
     call = Call(handle, stream, Pair{Symbol,Any}[:routing_weights => routing_weights, :input => input, :output => output,
         :num_tokens => num_tokens, :faults => faults], routing)
-    foreach(name -> require(call, name), (:input, :output))
+    require(call, :input, :output)
     row_type = array!(call, :input, (:features, :max_rows), FLOAT; steps=(:row_ld,))
     token_type = array!(call, :output, (:features, :tokens), FLOAT; steps=(:token_ld,), out=true)
     weight_type = array!(call, :routing_weights, (:top_k, :tokens), FLOAT; steps=(:routing_weights_ld,))
