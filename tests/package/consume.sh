@@ -113,7 +113,12 @@ case $mode in
     by_pkg_config "$scratch/both/usr"
     library=$(find "$scratch/runtime" -name "$soname")
     [ -n "$library" ] || die "no $soname in the runtime package"
-    [ -z "$(find "$scratch/runtime" -name libggm.so -o -name '*.h')" ] || die "the runtime package has files of the development package"
+    # Two minor versions can be installed beside each other when no path of theirs is the same, so each says the version.
+    minor=${version%.*} shared=()
+    while IFS= read -r path; do
+      case $path in */libggm"$minor"/* | */libggm.so."$minor" | */libggm.so."$minor".*) ;; *) shared+=("$path") ;; esac
+    done < <(cd "$scratch/runtime" && find . ! -type d)
+    [ ${#shared[@]} -eq 0 ] || die "paths of the runtime package that another minor version would have too: ${shared[*]}"
     LD_LIBRARY_PATH=$(dirname "$library") "$scratch/consumer"
     ;;
   tgz)
