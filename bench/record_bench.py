@@ -27,7 +27,7 @@ import tempfile
 import time
 
 from cells import path_options
-from record_tests import Refused, check_manifest, ids, output
+from record_tests import Refused, check_manifest, ids, output, visible_gpus
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDERS = ("include", "src", "tests", "bench", ":!bench/results")
@@ -83,15 +83,6 @@ def jobs_of(arguments, options):
         seconds = arguments.seconds * share / whole
         jobs.append((name, arguments.folder / FILES[name], [*words, *(["--budget", f"{seconds:.0f}"] if seconds else [])]))
     return jobs
-
-
-def visible_gpus(count):
-    """What CUDA_VISIBLE_DEVICES is for each; a list that is set already is the one to take from."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
-    listed = given.split(",") if given else [str(i) for i in range(count)]
-    if len(listed) < count:
-        raise Refused(f"--gpus = {count}, but CUDA_VISIBLE_DEVICES = {given}")
-    return listed[:count]
 
 
 def run_jobs(program, jobs, gpu, part, parts, stamp, scratch):

@@ -9,11 +9,13 @@ What it runs, on a build folder that has everything built (cmake/test.sh, or the
   4. compute-sanitizer's memcheck, racecheck, initcheck and synccheck over ggm_launch_all, which launches every kernel on memory
      that is fresh where it is not written (GGM_TEST_POISON=0), and says which kernels the tool saw
 
-Usage: bench/record_tests.py BUILD [--jobs N] [--limit SECONDS] [--output FILE] [--only tests,jit,python,sanitizers [--add]]
-       bench/record_tests.py BUILD --join FILE ... --output FILE      stages that ran beside each other, on several GPUs of a machine
+Usage: bench/record_tests.py BUILD [--gpus N] [--jobs N] [--limit SECONDS] [--output FILE] [--only tests,jit,python,sanitizers [--add]]
+       bench/record_tests.py --join FILE ... [--output FILE]      stages that were recorded apart; needs neither the build nor a GPU
+       bench/record_tests.py BUILD --one TEST [--only jit]        for debugging: shows what one test of CTest prints, writes no record
        bench/record_tests.py --write-manifest FILE      where the checkout is
        bench/record_tests.py BUILD --manifest FILE      on a copy of the files without .git
-It refuses a checkout with changes in include, src, tests or bench (results apart), since the record names what was tested:
+With --gpus N the stages run beside each other on N GPUs of one machine, each stage on one. A list in CUDA_VISIBLE_DEVICES is the one to take from.
+But for --join and --one it refuses a checkout with changes in include, src, tests or bench (results apart), since the record names what was tested:
   source_id   first 12 hex digits of: git ls-files -s include src | sha256sum
   tests_id    the same of: git ls-files -s tests bench/*.*
 Exit: 0 all passed, 1 something failed (the record is written all the same), 2 refused, 3 stopped by a signal.
@@ -26,6 +28,7 @@ import hashlib
 import json
 import os
 import pathlib
+import queue
 import re
 import shutil
 import signal
@@ -55,15 +58,23 @@ def output(command, **kwargs):
 # ---- commands with a limit ---------------------------------------------------------------------------------------------
 
 RUNNING = set()  # the process groups that run() waits for, from several threads
-STARTING = threading.RLock()  # held from a command's start until it is among them
+STARTING = threading.RLock()  # held from a command's start until it is among them; never by the main thread but in stop()
 
 
-def run(command, limit, environment, cwd=None):
-    """(what the command wrote, its status). After `limit` seconds it and all that it started are killed, and its status is -1."""
+def start(command, environment, cwd):
     with STARTING:
         process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                    env={**os.environ, **environment}, cwd=cwd, start_new_session=True)
         RUNNING.add(process.pid)
+        return process
+
+
+def run(command, limit, environment, cwd=None):
+    """(what the command wrote, its status). After `limit` seconds it and all that it started are killed, and its status is -1."""
+    # From a thread of its own: Python calls stop() in the main thread between any two steps of it, also between a start and its entry.
+    # Here it waits for the lock until both are done.
+    with concurrent.futures.ThreadPoolExecutor(1) as starter:
+        process = starter.submit(start, command, environment, cwd).result()
     try:
         text, _ = process.communicate(timeout=limit)
         return text, process.returncode
@@ -115,9 +126,23 @@ def ids(manifest):
     return {"source_id": digest("include/", "src/"), "tests_id": digest("bench/", "tests/")}
 
 
-def device():
-    query = output(["nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]).splitlines()[0]
-    name, driver, capability = (part.strip() for part in query.split(","))
+def visible_gpus(count):
+    """What CUDA_VISIBLE_DEVICES is for each; a list that is set already is the one to take from."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    listed = given.split(",") if given else [str(i) for i in range(count)]
+    if len(listed) < count:
+        raise Refused(f"--gpus = {count}, but CUDA_VISIBLE_DEVICES = {given}")
+    return listed[:count]
+
+
+def device(gpus):
+    """Of the machine. A record names one device, so `gpus` GPUs may not be of several kinds."""
+    lines = output(["nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]).splitlines()
+    if gpus > len(lines):
+        raise Refused(f"--gpus = {gpus}, this machine has {len(lines)}")
+    if gpus > 1 and len(set(lines)) > 1:
+        raise Refused("the GPUs of this machine are not alike: " + "; ".join(lines))
+    name, driver, capability = (part.strip() for part in lines[0].split(","))
     return {"device": name, "driver": driver, "compute_capability": capability}
 
 
@@ -138,8 +163,8 @@ def library(build):
 LINE = re.compile(r"^\s*\d+/\d+ Test\s+#\d+: (.*?) \.{2,}\s*\**\s*(Passed|Skipped|Failed|Timeout|\S.*?)\s+([\d.]+) sec", re.M)
 
 
-def run_ctest(build, selection, environment, limit):
-    """[{name, verdict, seconds}] of the selected tests, and the end of the output when something failed."""
+def run_ctest(build, selection, environment, limit, show=False):
+    """[{name, verdict, seconds}] of the selected tests; prints the end of the output when something failed, with `show` all of it."""
     with tempfile.TemporaryDirectory() as scratch:
         junit = pathlib.Path(scratch) / "tests.xml"
         command = ["ctest", "--test-dir", str(build), *selection, "--output-junit", str(junit), "--output-on-failure", "--no-tests=error"]
@@ -154,8 +179,8 @@ def run_ctest(build, selection, environment, limit):
                 verdict = {"Passed": "passed", "Skipped": "skipped"}.get(word, "failed")
                 tests.append({"name": name, "verdict": verdict, "seconds": float(seconds)})
             tests.append({"name": "(all tests within the time limit)", "verdict": "failed", "seconds": limit})
-    if any(test["verdict"] != "passed" for test in tests) or not tests:
-        print(text[-6000:])
+    if show or any(test["verdict"] != "passed" for test in tests) or not tests:
+        print(text if show else text[-6000:])
     return sorted(tests, key=lambda test: test["name"])
 
 
@@ -163,9 +188,14 @@ def counts(tests):
     return {verdict: sum(test["verdict"] == verdict for test in tests) for verdict in ("passed", "failed", "skipped")}
 
 
-def tests_stage(build, jobs, limit):
+# What the tests need beside the choice of a GPU.
+TESTS_ENVIRONMENT = {"GGM_REQUIRE_GPU": "1"}
+JIT_ENVIRONMENT = {"GGM_REQUIRE_GPU": "1", "CUDA_FORCE_PTX_JIT": "1"}
+
+
+def tests_stage(build, jobs, limit, gpu):
     # Tests that take gigabytes run two at a time, the others share the GPU by many processes.
-    environment = {"GGM_REQUIRE_GPU": "1"}
+    environment = {**TESTS_ENVIRONMENT, **gpu}
     tests = run_ctest(build, ["-L", "gpu", "-LE", "large", "-j", str(jobs)], environment, limit)
     tests += run_ctest(build, ["-L", "large", "-j", "2"], environment, limit)
     return {**counts(tests), "tests": tests}
@@ -188,9 +218,19 @@ def run_program(program, environment, limit):
     return tests
 
 
-def jit_stage(build, jobs, limit):
+def one_test(build, name, stage, limit, gpu):
+    """The exit status of one test by its name in CTest, which are the names in a record, in the environment of its stage."""
+    environment = {**(JIT_ENVIRONMENT if stage == "jit" else TESTS_ENVIRONMENT), **gpu}
+    pattern = re.sub(r"([][(){}.*+?^$|\\])", r"\\\1", name)
+    tests = run_ctest(build, ["-R", f"^{pattern}$", "-V"], environment, limit, show=True)
+    for test in tests:
+        say(f"{test['verdict']}: {test['name']}")
+    return 0 if tests and counts(tests)["passed"] == len(tests) else 1
+
+
+def jit_stage(build, jobs, limit, gpu):
     # A process compiles the PTX of every kernel once, so the conformance programs run whole, beside each other.
-    environment = {"GGM_REQUIRE_GPU": "1", "CUDA_FORCE_PTX_JIT": "1"}
+    environment = {**JIT_ENVIRONMENT, **gpu}
     folder = build / "tests" / "conformance"
     programs = [folder / f"conformance_{name}" for name in ("products", "moe", "promises", "semantics", "coverage", "few")]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -201,9 +241,9 @@ def jit_stage(build, jobs, limit):
 
 # ---- the Python package ------------------------------------------------------------------------------------------------
 
-def python_stage(build):
+def python_stage(build, gpu):
     package = ROOT / "bindings" / "python"
-    environment = {"GGM_LIBRARY": str(build / "src" / "libggm.so"), "PYTHONPATH": f"{package}:{package / 'tests'}"}
+    environment = {"GGM_LIBRARY": str(build / "src" / "libggm.so"), "PYTHONPATH": f"{package}:{package / 'tests'}", **gpu}
     command = [sys.executable, "-m", "unittest", "-v", "test_golden.GoldenOnCuda", "test_torch.TorchOnCuda"]
     text, status = run(command, 300, environment, package / "tests")
     verdicts = {"ok": "passed", "FAIL": "failed", "ERROR": "failed", "skipped": "skipped"}
@@ -228,25 +268,25 @@ def kernels_of(text):
     return {match.group(1) for match in re.finditer(r"^kernel (.+) \d+$", text, re.M)}
 
 
-def run_tool(sanitizer, tool, program, group):
+def run_tool(sanitizer, tool, program, group, gpu):
     command = [sanitizer, "--tool", tool, "--error-exitcode", "99", "--print-limit", "10", program, "--only", group]
     started = time.monotonic()
-    text, status = run(command, 300, {"GGM_REQUIRE_GPU": "1", "GGM_TEST_POISON": "0"})
+    text, status = run(command, 300, {**TESTS_ENVIRONMENT, "GGM_TEST_POISON": "0", **gpu})
     summary = re.findall(r"(?:ERROR SUMMARY|RACECHECK SUMMARY): (\d+)", text)
     return {"tool": tool, "group": group, "status": status, "seconds": time.monotonic() - started, "text": text,
             "errors": int(summary[-1]) if summary else None, "kernels": kernels_of(text)}
 
 
-def sanitizer_stage(build, jobs):
+def sanitizer_stage(build, jobs, gpu):
     program = build / "tests" / "sanitizer" / "ggm_launch_all"
     sanitizer = find_sanitizer()
     if sanitizer is None:
         return {tool: {"verdict": "not run", "reason": "there is no compute-sanitizer here"} for tool in TOOLS}
-    plain, _ = run([program], 300, {"GGM_REQUIRE_GPU": "1"})
+    plain, _ = run([program], 300, {**TESTS_ENVIRONMENT, **gpu})
     expected = kernels_of(plain)
     result = {"program": "ggm_launch_all", "kernels_launched": len(expected), "kernels_not_launched": plain.count("NOT LAUNCHED")}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        runs = list(pool.map(lambda work: run_tool(sanitizer, *work), [(tool, program, group) for tool in TOOLS for group in GROUPS]))
+        runs = list(pool.map(lambda work: run_tool(sanitizer, *work), [(tool, program, group, gpu) for tool in TOOLS for group in GROUPS]))
     for tool in TOOLS:
         of_tool = [one for one in runs if one["tool"] == tool]
         seen = set().union(*(one["kernels"] for one in of_tool))
@@ -271,41 +311,62 @@ def sanitizer_stage(build, jobs):
 
 # ---- main --------------------------------------------------------------------------------------------------------------
 
-def parse():
+STAGES = {"tests": "tests", "jit": "ptx_jit", "python": "python", "sanitizers": "sanitizers"}  # the key that each has in a record
+SAME = ("source_id", "tests_id", "device", "driver", "compute_capability", "library")  # in all parts of a record
+
+
+def parse(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", type=pathlib.Path)
-    parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
+    parser.add_argument("--gpus", type=int, help="GPUs that the stages are dealt out to; without it the environment says which are seen")
+    parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1), help="of each stage")
     parser.add_argument("--limit", type=int, default=600, help="seconds for the tests, and for those from PTX; what is not done then has failed")
     parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("--only", default="tests,jit,python,sanitizers", help="stages to run; a record wants all")
+    parser.add_argument("--only", default=",".join(STAGES), help="stages to run; a record wants all")
     parser.add_argument("--add", action="store_true", help="add these stages to the record of the same sources and device in --output")
     parser.add_argument("--join", nargs="+", type=pathlib.Path, metavar="FILE",
                         help="runs nothing: records of the same sources and device, which have each stage once together, become one")
+    parser.add_argument("--one", metavar="TEST", help="run the test of this name alone, with --only jit from PTX, and write nothing")
     parser.add_argument("--manifest", type=pathlib.Path)
     parser.add_argument("--write-manifest", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if arguments.build is None and arguments.write_manifest is None:
+    arguments = parser.parse_args(words)
+    if arguments.build is None and arguments.write_manifest is None and arguments.join is None:
         parser.error("name the build folder")
+    arguments.only = arguments.only.split(",")
+    unknown = set(arguments.only) - set(STAGES)
+    if unknown or (arguments.gpus is not None and arguments.gpus < 1):
+        parser.error(f"--only = {','.join(arguments.only)}, --gpus = {arguments.gpus}: stages are {' '.join(STAGES)}, at least one GPU")
+    if arguments.add and not arguments.output:
+        parser.error("--add wants the record in --output")
+    if arguments.one is not None:
+        arguments.only = ["tests"] if arguments.only == list(STAGES) else arguments.only
+        if arguments.only not in (["tests"], ["jit"]):
+            parser.error("--one runs a test of the stage tests, or with --only jit one from PTX")
+        if arguments.output or arguments.add or arguments.join or (arguments.gpus or 1) > 1:
+            parser.error("--one writes no record, and takes one GPU: neither --output, --add, --join nor more of --gpus")
     return arguments
 
 
-def earlier_stages(path, now):
-    """The record in `path`, if it is of the same sources, tests and machine."""
-    before = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("source_id", "tests_id", "device", "driver", "library"):
-        if before.get(key) != now[key]:
-            raise Refused(f"{path} is of {key} {before.get(key)}, not {now[key]}")
-    return before
+def of_the_same(path, record, expected):
+    for key in SAME:
+        if record.get(key) != expected.get(key):
+            raise Refused(f"{path} is of {key} {record.get(key)}, not {expected.get(key)}")
+    return record
 
 
-STAGES = {"tests": "tests", "jit": "ptx_jit", "python": "python", "sanitizers": "sanitizers"}  # the key that each has in a record
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
-def join(paths, now):
-    """One record out of those in `paths`, which must have every stage, and none twice."""
-    result, where, seconds = dict(now), {}, 0
+def join(paths):
+    """One record out of those in `paths`, which are of the same sources, tests and device, have every stage, and none twice."""
+    result, where, seconds, dates = {}, {}, 0, []
     for path in paths:
-        part = earlier_stages(path, now)
+        part = read(path)
+        absent = [key for key in (*SAME, "date", "seconds") if key not in part]
+        if absent:
+            raise Refused(f"{path} does not say its {', '.join(absent)}")
+        of_the_same(path, part, result or part)
         for stage, key in STAGES.items():
             if key not in part:
                 continue
@@ -313,40 +374,69 @@ def join(paths, now):
                 raise Refused(f"the stage {stage} is in {where[stage]} and in {path}")
             where[stage] = path
         seconds += part["seconds"]
+        dates.append(part["date"])
         result.update(part)
     missing = [stage for stage in STAGES if stage not in where]
     if missing:
         raise Refused(f"no file has the stage {', '.join(missing)}")
-    return {**result, "seconds": seconds}
+    return {**result, "date": max(dates), "seconds": seconds}
+
+
+def run_stages(runners, gpus):
+    """{stage: what it returned}, each called with what the environment says of its GPU: as many at a time as there are GPUs, None for what is seen anyway."""
+    free = queue.SimpleQueue()
+    for gpu in gpus:
+        free.put(gpu)
+
+    def run_on_one(runner):
+        gpu = free.get()
+        try:
+            return runner({} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu})
+        finally:
+            free.put(gpu)
+
+    with concurrent.futures.ThreadPoolExecutor(len(gpus)) as pool:
+        return dict(zip(runners, pool.map(run_on_one, runners.values())))
+
+
+def test_stages(arguments):
+    """The part of a record that the stages of --only are."""
+    build, jobs, limit = arguments.build.resolve(), arguments.jobs, arguments.limit
+
+    def told(stage, tests):
+        say(f"{stage}: {counts(tests['tests'])}")
+        return tests
+
+    def tell_tools(found):
+        for tool in TOOLS:
+            say(f"{tool}: {found[tool]['verdict']}, {len(found[tool].get('kernels_seen', []))} kernels seen")
+        return found
+
+    # What takes longest begins first, which matters with several GPUs.
+    runners = {"tests": lambda gpu: told("GPU tests", tests_stage(build, jobs, limit, gpu)),
+               "sanitizers": lambda gpu: tell_tools(sanitizer_stage(build, jobs, gpu)),
+               "jit": lambda gpu: told("from PTX", jit_stage(build, jobs, limit, gpu)),
+               "python": lambda gpu: told("Python", python_stage(build, gpu))}
+    runners = {stage: runner for stage, runner in runners.items() if stage in arguments.only}
+    found = run_stages(runners, visible_gpus(arguments.gpus) if arguments.gpus else [None])
+    result = found.pop("tests", {})
+    result.update((key, found[stage]) for stage, key in STAGES.items() if stage in found)
+    return result
 
 
 def record(arguments):
-    manifest = check_manifest(arguments.manifest.read_text(encoding="utf-8")) if arguments.manifest else git_manifest()
-    build = arguments.build.resolve()
-    result = {**ids(manifest), **device(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-              "library": library(build)}
-    stages = [] if arguments.join else arguments.only.split(",")
-    if arguments.add:
-        result = earlier_stages(arguments.output, result)
     if arguments.join:
-        result = join(arguments.join, result)
-    seconds = result.get("seconds", 0)
+        result = join(arguments.join)
+    else:
+        manifest = check_manifest(arguments.manifest.read_text(encoding="utf-8")) if arguments.manifest else git_manifest()
+        result = {**ids(manifest), **device(arguments.gpus or 1), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                  "library": library(arguments.build.resolve())}
+        if arguments.add:
+            result = of_the_same(arguments.output, read(arguments.output), result)
     say(f"{result['device']}, source {result['source_id']}, tests {result['tests_id']}, {result['library']}")
-    if "tests" in stages:
-        result.update(tests_stage(build, arguments.jobs, arguments.limit))
-        say(f"GPU tests: {counts(result['tests'])}")
-    if "jit" in stages:
-        result["ptx_jit"] = jit_stage(build, arguments.jobs, arguments.limit)
-        say(f"from PTX: {counts(result['ptx_jit']['tests'])}")
-    if "python" in stages:
-        result["python"] = python_stage(build)
-        say(f"Python: {counts(result['python']['tests'])}")
-    if "sanitizers" in stages:
-        result["sanitizers"] = sanitizer_stage(build, arguments.jobs)
-        for tool in TOOLS:
-            found = result["sanitizers"][tool]
-            say(f"{tool}: {found['verdict']}, {len(found.get('kernels_seen', []))} kernels seen")
-    result["seconds"] = seconds + round(time.monotonic() - START)
+    if not arguments.join:
+        result.update(test_stages(arguments))
+        result["seconds"] = result.get("seconds", 0) + round(time.monotonic() - START)
     short = re.sub(r"[^a-z0-9]+", "-", result["device"].lower().replace("nvidia", "")).strip("-")
     path = arguments.output or ROOT / "bench" / "results" / f"tests-{short}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -365,6 +455,9 @@ def main():
         if arguments.write_manifest:
             arguments.write_manifest.write_text(git_manifest(), encoding="utf-8")
             return 0
+        if arguments.one is not None:
+            gpu = {"CUDA_VISIBLE_DEVICES": visible_gpus(1)[0]} if arguments.gpus else {}
+            return one_test(arguments.build.resolve(), arguments.one, arguments.only[0], arguments.limit, gpu)
         return record(arguments)
     except Refused as refusal:
         print(f"refused: {refusal}")
