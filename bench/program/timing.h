@@ -51,8 +51,8 @@ class Timed {
 
 // Whether the card is idle for a while after each round. Products of about a millisecond, one after the other without an end,
 // run on a card at its power limit, and after long rests on one that has no limit yet. Neither is the card of the peers' table:
-// after each round the rest becomes longer or shorter, between none and one round's time, as its fastest dense product took more
-// or less than dense_ms. That brings the product near dense_ms; a card that is faster without any rest stays faster.
+// after each round the rest becomes longer or shorter, between none and one round's time, as its fastest dense product took
+// more or less than dense_ms. That brings the product near dense_ms; a card that is faster without any rest stays faster.
 struct Rests {
   bool wanted = false;
   double dense_ms = 0;  // 0: not known, so the rests stay as they begin
