@@ -42,7 +42,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # ggm_launch_all takes the first letters of a group; the groups run beside each other, since a tool slows one process a lot.
-GROUPS = ("route", "permute", "gemm", "array", "moe", "tiles", "hopper_rows_nk", "hopper_rows_kn", "hopper_k", "hopper_layers_ordered",
+GROUPS = ("route", "permute", "gemm", "few", "array", "moe", "tiles", "hopper_rows_nk", "hopper_rows_kn", "hopper_k", "hopper_layers_ordered",
           "hopper_layers_two_step")
 PATHS = ("include", "src", "tests", ":(glob)bench/*.*")
 

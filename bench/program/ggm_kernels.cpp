@@ -5,6 +5,7 @@
 
 #include "contender.h"
 #include "plan/kernel_table.h"
+#include "plan/tableless_table.h"
 #include "plan/wgmma_table.h"
 
 namespace ggm_bench {
@@ -55,6 +56,7 @@ std::vector<std::string> kernel_names() {
   std::vector<std::string> names;
   for (const auto& row : ggm::kGemmKernels) names.push_back(row.name);
   for (const auto& row : ggm::kWgmmaKernels) names.push_back(row.name);
+  for (const auto& row : ggm::kTablelessKernels) names.push_back(row.name);
   return names;
 }
 

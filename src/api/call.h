@@ -6,6 +6,7 @@
 #include "api/handle.h"
 #include "api/read_struct.h"
 #include "plan/plan.h"
+#include "plan/tableless_table.h"
 #include "plan/wgmma_table.h"
 
 namespace ggm::api {
@@ -42,6 +43,7 @@ ggm_status_t read_tensors(const Tensors* in, Tensors* full) {
 
 // The kernel that the plan would rather take.
 inline const char* kernel_name(const ProductKernels& kernels) {
+  if (kernels.tableless >= 0) return kTablelessKernels[kernels.tableless].name;
   if (kernels.wgmma >= 0) return kWgmmaKernels[kernels.wgmma].name;
   return kernels.portable < 0 ? "host" : kGemmKernels[kernels.portable].name;
 }

@@ -7,6 +7,7 @@
 #include "cuda/gemm/gemm.h"
 #include "cuda/gemm/grouped_gemm.h"
 #include "cuda/gemm/groups.h"
+#include "cuda/gemm/tableless.h"
 #include "cuda/moe/moe.h"
 #include "cuda/routing/routing.h"
 #include "cuda/rows/rows.h"
@@ -93,6 +94,7 @@ ggm_status_t make_backend(const Device& device, void* storage, Backend** backend
   GGM_TRY(load_row_kernels());
   GGM_TRY(load_group_kernels());
   GGM_TRY(load_gemm_kernels(device));
+  GGM_TRY(load_tableless_kernels(device));
   static_assert(alignof(CudaBackend) <= 64, "the handle aligns the storage of a backend to 64 bytes");
   bool wait = false;
   GGM_TRY(kernels_wait(&wait));

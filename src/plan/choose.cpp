@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/status.h"
 #include "plan/plan.h"
+#include "plan/tableless_table.h"
 #include "plan/wgmma_table.h"
 
 namespace ggm {
@@ -19,7 +20,9 @@ namespace {
 // GGM_KERNELS, for tests and for the bench: the one kernel that products may take, by its name in a table.
 struct ForcedKernel {
   const char* name = nullptr;  // nullptr: not set
-  int portable = -1, wgmma = -1;
+  int portable = -1, wgmma = -1, tableless = -1;
+
+  bool names_none() const { return name != nullptr && portable < 0 && wgmma < 0 && tableless < 0; }
 };
 
 ForcedKernel forced_kernel() {
@@ -30,6 +33,8 @@ ForcedKernel forced_kernel() {
     if (std::strcmp(forced.name, kGemmKernels[i].name) == 0) forced.portable = i;
   for (int i = 0; i < kWgmmaKernelCount; ++i)
     if (std::strcmp(forced.name, kWgmmaKernels[i].name) == 0) forced.wgmma = i;
+  for (int i = 0; i < kTablelessKernelCount; ++i)
+    if (std::strcmp(forced.name, kTablelessKernels[i].name) == 0) forced.tableless = i;
   return forced;
 }
 
@@ -46,6 +51,23 @@ double expected(double average, std::int64_t max_rows, const Need& need) {
   for (double deviations : kSpread)
     sum += need(std::min(average + deviations * std::sqrt(average), static_cast<double>(max_rows)));
   return sum / static_cast<double>(std::size(kSpread));
+}
+
+// Whether hardly a group has more rows than a tile: three standard deviations above the average are fewer.
+bool fits_one_tile(const TablelessKernel& kernel, const ProductShape& shape) {
+  const double average = average_rows(shape);
+  return static_cast<double>(shape.max_rows) <= kernel.rows || average + 3 * std::sqrt(average) + 1 <= kernel.rows;
+}
+
+// Whether the blocks fill the multiprocessors once and a part of them again, each for so long that this costs more than the
+// kernel saves. The groups that have rows are as many as uniform random routing makes them.
+bool has_short_second_wave(const TablelessKernel& kernel, const ProductShape& shape, const Device& device) {
+  constexpr std::int64_t kLongInner = 4096;
+  const auto groups = static_cast<double>(shape.groups), rows = static_cast<double>(shape.rows);
+  const double used = groups * (1 - std::pow(1 - 1 / groups, rows));
+  const double waves =
+      used * static_cast<double>(ceil_div(shape.columns, kernel.columns)) / (device.multiprocessors * kernel.blocks);
+  return shape.inner > kLongInner && waves > 1 && waves < 2;
 }
 
 }  // namespace
@@ -85,8 +107,7 @@ ggm_status_t choose_kernel(const ProductShape& shape, const Device& device, int*
            k.rate;
   };
   const ForcedKernel forced = forced_kernel();
-  if (forced.name != nullptr && forced.portable < 0 && forced.wgmma < 0)
-    return fail(GGM_STATUS_INVALID_VALUE, "GGM_KERNELS = %s is the name of no kernel", forced.name);
+  if (forced.names_none()) return fail(GGM_STATUS_INVALID_VALUE, "GGM_KERNELS = %s is the name of no kernel", forced.name);
   int best = -1;
   char reasons[1024];
   int used = 0;
@@ -115,7 +136,7 @@ ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int m
   if (device.kernel_family != GGM_KERNELS_CUDA_HOPPER || !is_16bit(shape.type) || multiprocessors < 2 || shape.portable)
     return GGM_STATUS_SUCCESS;
   const ForcedKernel forced = forced_kernel();
-  if (forced.portable >= 0) return GGM_STATUS_SUCCESS;
+  if (forced.portable >= 0 || forced.tableless >= 0) return GGM_STATUS_SUCCESS;
   // NOTE: kernels for few rows were never better from two tiles a group on, so the estimate is not asked there.
   const bool may_be_few = average_rows(shape) < 2 * kFewRight;
   for (int i = 0; i < kWgmmaKernelCount; ++i) {
@@ -137,8 +158,29 @@ ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int m
   return GGM_STATUS_SUCCESS;
 }
 
+ggm_status_t choose_tableless(const ProductShape& shape, const Device& device, int multiprocessors, int* kernel) {
+  *kernel = -1;
+  // The blocks are as many as there are tiles, so a call with a limit cannot have these kernels.
+  const bool serves = device.capability >= kTablelessCapability && is_16bit(shape.type) && !shape.variable_k &&
+                      !shape.ordered && !shape.portable && multiprocessors >= device.multiprocessors && shape.groups >= 1 &&
+                      shape.groups <= kTablelessGroups && shape.rows >= 1 && shape.rows <= kTablelessMostRows;
+  const ForcedKernel forced = forced_kernel();
+  for (int i = 0; i < kTablelessKernelCount && serves && *kernel < 0; ++i) {
+    const TablelessKernel& row = kTablelessKernels[i];
+    if (device.shared_memory_bytes < row.shared_bytes) continue;
+    const bool better =
+        fits_one_tile(row, shape) && shape.inner >= row.least_inner && !has_short_second_wave(row, shape, device);
+    if (forced.name == nullptr ? better : forced.tableless == i) *kernel = i;
+  }
+  if (forced.tableless >= 0 && *kernel < 0)
+    return fail(GGM_STATUS_UNSUPPORTED, "GGM_KERNELS = %s does not serve this product",
+                kTablelessKernels[forced.tableless].name);
+  return GGM_STATUS_SUCCESS;
+}
+
 ggm_status_t choose_kernels(const ProductShape& shape, const Device& device, int multiprocessors, ProductKernels* kernels) {
   GGM_TRY(choose_kernel(shape, device, &kernels->portable));
+  GGM_TRY(choose_tableless(shape, device, multiprocessors, &kernels->tableless));
   return choose_wgmma(shape, device, multiprocessors, &kernels->wgmma);
 }
 

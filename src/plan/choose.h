@@ -46,7 +46,11 @@ double expected_wgmma_work(const WgmmaKernel& kernel, const ProductShape& shape)
 // multiprocessors of a cluster.
 ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int multiprocessors, int* kernel);
 
-// Both.
+// The tableless kernel for it, as an index into kTablelessKernels: for 16-bit products over few rows, on all multiprocessors;
+// -1 where another is expected to be faster. NOTE: what the sizes of the groups are only the device knows.
+ggm_status_t choose_tableless(const ProductShape& shape, const Device& device, int multiprocessors, int* kernel);
+
+// All of them.
 ggm_status_t choose_kernels(const ProductShape& shape, const Device& device, int multiprocessors, ProductKernels* kernels);
 
 }  // namespace ggm

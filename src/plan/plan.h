@@ -42,10 +42,12 @@ struct GroupTable {
   Region tile_counter;  // uint64 [1]: next tile to claim
 };
 
-// The kernels of one product; -1 on the host.
+// The kernels of one product; -1 on the host. Which of them runs depends on what a call asks of its results and on how the
+// operands are aligned; all give the same bits.
 struct ProductKernels {
-  int portable = -1;  // index into kGemmKernels: serves always
-  int wgmma = -1;     // index into kWgmmaKernels: where the copy engine can read the operands; -1: none
+  int portable = -1;   // index into kGemmKernels: serves always
+  int wgmma = -1;      // index into kWgmmaKernels: where the copy engine can read the operands; -1: none
+  int tableless = -1;  // index into kTablelessKernels, before both: where besides results are only rounded; -1: none
 };
 
 struct RoutePlan {

@@ -8,6 +8,7 @@
 #include "conformance/gemm_case.h"
 #include "conformance/moe_case.h"
 #include "plan/plan.h"
+#include "plan/tableless_table.h"
 #include "plan/wgmma_table.h"
 
 using namespace ggm_test;
@@ -36,6 +37,13 @@ void add_wgmma(const std::vector<std::string>& heads, const std::vector<std::str
   }
 }
 
+// Lines with the kernels for few rows, but for those that want a longer K than the tables have: tableless_test.cpp names them.
+void add_tableless(const std::vector<std::string>& heads, Launched* all) {
+  for (const ggm::TablelessKernel& kernel : ggm::kTablelessKernels)
+    for (const std::string& head : kernel.least_inner == 0 ? heads : std::vector<std::string>{})
+      all->insert(head + ": " + kernel.name);
+}
+
 // What must have been launched: every kernel that the device can run, for every type of its math.
 Launched required(const ggm::Device& device) {
   Launched all;
@@ -52,6 +60,11 @@ Launched required(const ggm::Device& device) {
     }
     gradients.push_back("grouped_gemm" + head + "variable_k");
     add_portable(device, type, arrays, &all);
+    if (is_16bit(type)) {
+      std::vector<std::string> few = contiguous;
+      for (const char* order : {"nk", "kn"}) few.push_back("moe_forward" + head + order + " two-step");
+      add_tableless(few, &all);
+    }
     if (device.kernel_family != GGM_KERNELS_CUDA_HOPPER || !is_16bit(type)) {
       for (const auto& heads : {contiguous, masked, layers, gradients}) add_portable(device, type, heads, &all);
       continue;
@@ -108,7 +121,9 @@ const char* combine_of(const ggm::CombinePlan& plan) {
 
 // The line of one product: its wgmma kernel, or else the portable one.
 void add_line(const std::string& key, const ggm::ProductKernels& kernels, Launched* set) {
-  const char* name = kernels.wgmma >= 0 ? ggm::kWgmmaKernels[kernels.wgmma].name : ggm::kGemmKernels[kernels.portable].name;
+  const char* name = kernels.tableless >= 0 ? ggm::kTablelessKernels[kernels.tableless].name
+                     : kernels.wgmma >= 0   ? ggm::kWgmmaKernels[kernels.wgmma].name
+                                            : ggm::kGemmKernels[kernels.portable].name;
   set->insert(key + ": " + name);
 }
 

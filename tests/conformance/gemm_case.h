@@ -52,6 +52,7 @@ class GemmRun {
   // The call as it was last made, for repeating.
   ReadyCall call() { return ready_call(scene_.handle(), op::grouped_gemm, problem_, tensors_, {d_}); }
   const Tensor& d() const { return *d_; }
+  Scene& scene() { return scene_; }
   const ggm_grouped_gemm_problem_t& problem() const { return problem_; }
 
  private:

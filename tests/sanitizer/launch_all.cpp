@@ -127,6 +127,16 @@ void gemms() {
   }
 }
 
+// The kernels that find their groups themselves: each height of a tile; a K that passes the stages twice; unused rows.
+void few_rows() {
+  for (std::int32_t type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16})
+    for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
+      for (std::int32_t form : {GGM_GROUPS_SIZES, GGM_GROUPS_OFFSETS, GGM_GROUPS_ENDS})
+        for (std::int64_t rows : {9, 25})
+          gemm({type, GGM_LAYOUT_CONTIGUOUS, form, form == GGM_GROUPS_SIZES ? GGM_INDEX_INT32 : GGM_INDEX_INT64, order, 7, rows,
+                72, 1000, false});
+}
+
 void gemm_array(std::int32_t type, std::int32_t a_order, std::int32_t b_order, std::int64_t max_m, bool lists) {
   DeviceMemory memory;
   constexpr std::int64_t groups = 3, n = 136, k = 75;
@@ -184,6 +194,7 @@ void moes() {
 
 void products() {
   if (selected("gemm")) gemms();
+  if (selected("few")) few_rows();
   if (selected("array")) gemm_arrays();
   if (selected("moe")) moes();
   if (selected("tiles")) many_tiles();

@@ -42,6 +42,7 @@ GroupBuild group_build(const GemmProblem& problem, const ggm_grouped_gemm_tensor
   build.m = problem.m;
   build.n = problem.n;
   build.k = problem.k;
+  build.clear_unused = !problem.keep_unused_rows;
   const void* c = problem.beta != 0 ? tensors.c : nullptr;
   if (problem.layout == Layout::masked) {
     build.a = apart(tensors.a, problem.lda, problem.stride_a, problem.a_type);
@@ -134,6 +135,7 @@ ggm_status_t run_grouped_gemm(const GemmProblem& problem, const GemmPlan& plan, 
     const TableRecipe recipe = product.recipe();
     if (by_row) GGM_TRY(route(product.has_recipe() ? &recipe : nullptr, &table_made));
     GGM_TRY(run_product(product, table_made, launch));
+    if (!product.has_table()) return GGM_STATUS_SUCCESS;  // which a pass over unused rows would read
   } else {
     if (by_row) GGM_TRY(route(nullptr, &table_made));
     GGM_TRY(build_groups(build, kGemmKernels[plan.kernels.portable], table, launch));  // sizes are checked all the same

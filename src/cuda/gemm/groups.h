@@ -42,6 +42,7 @@ struct GroupBuild {
   bool rows_are_k = false;           // the rows are the inner dimension; else m
   std::int64_t m = 0, n = 0, k = 0;  // those that are not the rows
   GroupOperand a, b, c, d;
+  bool clear_unused = false;  // rows of D that no group has are to be zeros; done by the product if it needs no table
   // When set, a group none of whose rows r has row_valid[r] >= 0 gets no tile at all: its D stays as it is.
   const std::int32_t* skip_without = nullptr;
 };

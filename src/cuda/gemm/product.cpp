@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "cuda/gemm/gemm.h"
+#include "cuda/gemm/tableless.h"
 
 namespace ggm::cuda {
 namespace {
@@ -58,7 +59,11 @@ Product::Product(const ProductKernels& plan, const GroupBuild& groups, const Gem
                  const TablePointers& pointers)
     : kernels(plan), build(groups), call(kernel_call), table(pointers), a(map_a(groups, call)), b(map_b(groups, call)) {
   use_table(table, build.group_count, &call);
-  if (a.obstacle() != nullptr || b.obstacle() != nullptr) kernels.wgmma = -1;
+  if (a.obstacle() != nullptr || b.obstacle() != nullptr) {
+    kernels.wgmma = -1;
+    kernels.tableless = -1;
+  }
+  if (kernels.tableless >= 0 && tableless_obstacle(build, call) != nullptr) kernels.tableless = -1;
 }
 
 TileGrid Product::grid() const {
@@ -70,6 +75,8 @@ ggm_status_t run_product(const Product& product, bool table_made, const Launch& 
   const ProductKernels& kernels = product.kernels;
   const MapSource &a = product.a, &b = product.b;
   const bool first = product.build.source != RowSource::row_offsets;  // else the library has just made those
+  if (kernels.tableless >= 0)
+    return launch_tableless(kernels.tableless, product.build, product.call, first ? launch : behind(launch));
   if (!table_made) GGM_TRY(build_groups(product.build, product.grid(), product.table, first ? launch : behind(launch)));
   if (kernels.wgmma < 0) return launch_gemm(kernels.portable, product.call, unaligned(a) && unaligned(b), behind(launch));
   return launch_wgmma(kernels.wgmma, product.call, a, b, map_d(product.build, product.call), behind(launch));

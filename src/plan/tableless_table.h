@@ -1,0 +1,31 @@
+// The table of kernels for so few rows that a table of groups would cost more than it saves, beside those of the portable and
+// the wgmma kernels: plain data that the plan reads on any machine. Each has the bits of the portable kernels.
+#pragma once
+
+#include <cstdint>
+
+namespace ggm {
+
+struct TablelessKernel {
+  const char* name;
+  int columns, rows;  // of a tile: of the weights, and of a group
+  int warps;          // each has 16 columns
+  int stages;         // steps of 64 along K in flight
+  int blocks;         // that a multiprocessor should hold at once; registers are limited for it
+  int shared_bytes;   // dynamic shared memory of a block
+  int least_inner;    // with a shorter K the starts and ends of its blocks weigh more than what it saves
+};
+
+// The plan takes the first whose tile has room for the rows of nearly every group (choose_tableless in plan/choose.h), because
+// a further tile of a group reads its weights again.
+inline constexpr TablelessKernel kTablelessKernels[] = {
+    {"mma_32x8_tableless", 32, 8, 2, 7, 6, 35840, 0},
+    {"mma_32x16_tableless", 32, 16, 2, 7, 5, 43008, 2048},
+};
+inline constexpr int kTablelessKernelCount = sizeof(kTablelessKernels) / sizeof(kTablelessKernels[0]);
+inline constexpr int kTablelessStep = 64;
+inline constexpr int kTablelessCapability = 80;           // least
+inline constexpr std::int64_t kTablelessGroups = 256;     // at most: eight for each lane of a warp
+inline constexpr std::int64_t kTablelessMostRows = 2048;  // of all groups
+
+}  // namespace ggm
