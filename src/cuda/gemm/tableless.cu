@@ -159,6 +159,7 @@ __device__ __forceinline__ void multiply(const TablelessCall& call, const GroupT
     sums.add(stages + stage * Of::stage_bytes, (call.k - k + 15) / 16);
     stage = stage + 1 == Of::stages ? 0 : stage + 1;
   }
+  ptx::cp_async_wait<0>();  // of zeros behind the end of K: none may come into the memory of the next block
   sums.store(call, tile, column);
 }
 
