@@ -253,7 +253,8 @@ enum { GGM_BACKEND_AUTO = 0, GGM_BACKEND_CUDA = 1, GGM_BACKEND_HOST = 2 };
 enum {
   GGM_KERNELS_AUTO = 0,
   GGM_KERNELS_CUDA_PORTABLE = 1, /* CUDA: float32 FFMA and mma.sync kernels, capability 8.0 to 12.x */
-  GGM_KERNELS_CUDA_HOPPER = 2,   /* CUDA: wgmma kernels where they serve, the portable ones elsewhere; capability 9.0 */
+  GGM_KERNELS_CUDA_HOPPER = 2,   /* CUDA: wgmma kernels where they serve, the portable ones elsewhere; capability 9.0. 16-bit
+                                  * products of few rows run on the same kernels in both CUDA families */
   GGM_KERNELS_HOST_PLAIN = 16,   /* host: plain C++ */
   GGM_KERNELS_HOST_AVX2 = 17,    /* host: AVX2 */
   GGM_KERNELS_HOST_AVX512 = 18   /* host: AVX-512 F, BW, DQ, VL */

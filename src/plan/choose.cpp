@@ -53,10 +53,15 @@ double expected(double average, std::int64_t max_rows, const Need& need) {
   return sum / static_cast<double>(std::size(kSpread));
 }
 
-// Whether hardly a group has more rows than a tile: three standard deviations above the average are fewer.
-bool fits_one_tile(const TablelessKernel& kernel, const ProductShape& shape) {
-  const double average = average_rows(shape);
-  return static_cast<double>(shape.max_rows) <= kernel.rows || average + 3 * std::sqrt(average) + 1 <= kernel.rows;
+// Whether hardly a group has more rows than a tile: not even those three standard deviations above the average. Of few rows in
+// all two will do for a kernel that the length of K is right for (docs/kernels-tried.md).
+bool suits_groups(const TablelessKernel& kernel, const ProductShape& shape) {
+  constexpr std::int64_t kLongInner = 2048, kFewRows = 512;
+  const bool long_inner = shape.inner >= kLongInner;
+  if (kernel.long_inner && !long_inner) return false;
+  const double average = average_rows(shape), deviation = std::sqrt(average);
+  if (static_cast<double>(shape.max_rows) <= kernel.rows || average + 3 * deviation + 1 <= kernel.rows) return true;
+  return shape.rows <= kFewRows && long_inner == kernel.long_inner && average + 2 * deviation <= kernel.rows;
 }
 
 // Whether the blocks fill the multiprocessors once and a part of them again, each for so long that this costs more than the
@@ -162,14 +167,14 @@ ggm_status_t choose_tableless(const ProductShape& shape, const Device& device, i
   *kernel = -1;
   // The blocks are as many as there are tiles, so a call with a limit cannot have these kernels.
   const bool serves = device.capability >= kTablelessCapability && is_16bit(shape.type) && !shape.variable_k &&
-                      !shape.ordered && !shape.portable && multiprocessors >= device.multiprocessors && shape.groups >= 1 &&
-                      shape.groups <= kTablelessGroups && shape.rows >= 1 && shape.rows <= kTablelessMostRows;
+                      !shape.ordered && !shape.portable && shape.plain && multiprocessors >= device.multiprocessors &&
+                      shape.groups >= 1 && shape.groups <= kTablelessGroups && shape.rows >= 1 &&
+                      shape.rows <= kTablelessMostRows && shape.columns <= kTablelessMostColumns;
   const ForcedKernel forced = forced_kernel();
   for (int i = 0; i < kTablelessKernelCount && serves && *kernel < 0; ++i) {
     const TablelessKernel& row = kTablelessKernels[i];
     if (device.shared_memory_bytes < row.shared_bytes) continue;
-    const bool better =
-        fits_one_tile(row, shape) && shape.inner >= row.least_inner && !has_short_second_wave(row, shape, device);
+    const bool better = suits_groups(row, shape) && !has_short_second_wave(row, shape, device);
     if (forced.name == nullptr ? better : forced.tableless == i) *kernel = i;
   }
   if (forced.tableless >= 0 && *kernel < 0)

@@ -32,6 +32,8 @@ ggm_status_t make_plan(const GemmProblem& problem, const Device& device, GemmPla
     shape.variable_k = problem.layout == Layout::variable_k;
     shape.gathered = problem.group_form == GroupForm::row_group;
     shape.portable = shape.gathered && shape.variable_k;
+    shape.plain = problem.layout == Layout::contiguous && problem.group_form != GroupForm::starts_sizes && !shape.gathered &&
+                  problem.alpha == 1 && problem.beta == 0;
     GGM_TRY(choose_kernels(shape, device, limited_multiprocessors(device, problem.sm_limit), &plan->kernels));
   }
   if (problem.group_form == GroupForm::row_group) {

@@ -130,8 +130,9 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
   plan->table = book_groups(problem.routing.experts, device, &ledger);
   if (cuda) {
     const std::int64_t columns = plan->combine.columns_at_a_time(problem.out_features);
-    GGM_TRY(choose_kernels(row_product(problem, plan->combine.in_turn(), problem.input_grouped, columns, problem.in_features),
-                           device, plan->multiprocessors, &plan->kernels));
+    ProductShape shape = row_product(problem, plan->combine.in_turn(), problem.input_grouped, columns, problem.in_features);
+    shape.plain = by_tokens && problem.bias_type == Type::none;
+    GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->kernels));
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
   return close_ledger(ledger, &plan->workspace_bytes);
@@ -153,6 +154,7 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
       const std::int64_t columns = plan->combine.columns_at_a_time(problem.in_features);
       ProductShape shape = row_product(problem, plan->combine.in_turn(), problem.output_grouped, columns, problem.out_features);
       shape.may_sort = sorts_for_dx(problem);
+      shape.plain = by_tokens && !dw;
       GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->dx_kernels));
     }
     plan->dx_table = book_groups(problem.routing.experts, device, &ledger);

@@ -22,6 +22,15 @@ struct GroupTile {
   std::int32_t row0;
 };
 
+// For all lanes of a warp what one of them has found; no tile if none has.
+__device__ __forceinline__ GroupTile from_holder(const GroupTile& found) {
+  constexpr unsigned kWarp = 0xffffffffu;
+  const unsigned holders = __ballot_sync(kWarp, found.size > 0);
+  const int holder = holders != 0 ? __ffs(static_cast<int>(holders)) - 1 : 0;
+  return {__shfl_sync(kWarp, found.group, holder), __shfl_sync(kWarp, found.start, holder),
+          __shfl_sync(kWarp, found.size, holder), __shfl_sync(kWarp, found.row0, holder)};
+}
+
 // All threads of a warp make one, and call its functions together.
 class LaneGroups {
  public:
@@ -72,10 +81,7 @@ class LaneGroups {
         found = {first_ + i, static_cast<std::int32_t>(start_[i]), static_cast<std::int32_t>(size_[i]), left * rows};
       left -= tiles(i);
     }
-    const unsigned holders = __ballot_sync(kWarp, found.size > 0);
-    const int holder = holders != 0 ? __ffs(static_cast<int>(holders)) - 1 : 0;
-    return {__shfl_sync(kWarp, found.group, holder), __shfl_sync(kWarp, found.start, holder),
-            __shfl_sync(kWarp, found.size, holder), __shfl_sync(kWarp, found.row0, holder)};
+    return from_holder(found);
   }
 
   // Whether the row lies before the first group or behind the last.

@@ -1,4 +1,4 @@
-// Reading what says how the rows of groups are found. Used by the kernels that build the table.
+// Reading what says how the rows of groups are found. Used by the kernels that build the table, and by those that do without.
 #pragma once
 
 #include "cuda/gemm/groups.h"

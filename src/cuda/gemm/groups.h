@@ -31,6 +31,26 @@ struct GroupOperand {
   std::int64_t ld = 0;
 };
 
+// The ids of a routing so small that a product finds its rows itself, every one of which may have a row. What the sum of each
+// token's rows reads is made by the way.
+struct FewIds {
+  static constexpr int kMost = 64;
+
+  const void* ids = nullptr;  // [tokens, top_k], rows ids_ld elements apart; nullptr: no such ids
+  IndexType id_type = IndexType::int32;
+  const std::int32_t* expert_map = nullptr;
+  const std::int32_t* num_tokens = nullptr;
+  std::uint32_t* faults = nullptr;
+  std::int64_t ids_ld = 0;
+  std::int32_t tokens = 0, top_k = 1, experts = 0, experts_total = 0, first_expert = 0;
+
+  std::int32_t* assignment_row = nullptr;  // [tokens * top_k]
+  float* row_weight = nullptr;             // [tokens * top_k]; nullptr: there are no weights
+  const void* weights = nullptr;           // [tokens, top_k], rows weights_ld elements apart
+  Type weight_type = Type::none;
+  std::int64_t weights_ld = 0;
+};
+
 struct GroupBuild {
   RowSource source = RowSource::sizes;
   IndexType index_type = IndexType::int32;
@@ -43,6 +63,7 @@ struct GroupBuild {
   std::int64_t m = 0, n = 0, k = 0;  // those that are not the rows
   GroupOperand a, b, c, d;
   bool clear_unused = false;  // rows of D that no group has are to be zeros; done by the product if it needs no table
+  FewIds ids;                 // in place of the offsets, where the product's kernel can find its rows by ids
   // When set, a group none of whose rows r has row_valid[r] >= 0 gets no tile at all: its D stays as it is.
   const std::int32_t* skip_without = nullptr;
 };

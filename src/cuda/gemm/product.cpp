@@ -74,7 +74,8 @@ TileGrid Product::grid() const {
 ggm_status_t run_product(const Product& product, bool table_made, const Launch& launch) {
   const ProductKernels& kernels = product.kernels;
   const MapSource &a = product.a, &b = product.b;
-  const bool first = product.build.source != RowSource::row_offsets;  // else the library has just made those
+  // Without offsets that the library has just made.
+  const bool first = product.build.source != RowSource::row_offsets || product.finds_rows();
   if (kernels.tableless >= 0)
     return launch_tableless(kernels.tableless, product.build, product.call, first ? launch : behind(launch));
   if (!table_made) GGM_TRY(build_groups(product.build, product.grid(), product.table, first ? launch : behind(launch)));

@@ -17,6 +17,8 @@ struct Product {
 
   // Whether there is a table of groups at all.
   bool has_table() const { return kernels.tableless < 0; }
+  // Whether its kernel finds its rows by the ids, so that nothing else must.
+  bool finds_rows() const { return kernels.tableless >= 0 && build.ids.ids != nullptr; }
   TileGrid grid() const;
   // For a step in front that can make the table by the way; not where its order or its groups depend on more than sizes.
   bool has_recipe() const { return has_table() && !build.rows_are_k && build.skip_without == nullptr; }

@@ -11,7 +11,7 @@
 #include "cuda/device/load/mma_loader.cuh"
 #include "cuda/device/mma/warp_tile.cuh"
 #include "cuda/device/ptx/dependent.cuh"
-#include "cuda/gemm/find_group.cuh"
+#include "cuda/gemm/few_ids.cuh"
 #include "cuda/gemm/tableless.h"
 #include "cuda/runtime/faults.cuh"
 #include "cuda/runtime/launch.cuh"
@@ -21,11 +21,14 @@ namespace ggm::cuda {
 namespace {
 
 constexpr int kStep = kTablelessStep;
+constexpr std::int64_t kChunk = 2;  // columns of blocks side by side: measured, docs/kernels-tried.md
 static_assert(kTablelessGroups == 32 * LaneGroups::kMost, "every lane of a warp has some groups");
 
 struct TablelessCall {
   GroupBounds bounds;
-  std::int32_t tiles;  // blocks along y that multiply: the most tiles of rows that there can be. One more has the rest
+  FewIds ids;           // in place of the bounds, if any
+  std::int32_t tiles;   // the most tiles of rows that there can be
+  std::int32_t chunks;  // of columns, along z; blocks behind them have the rest
   bool clear_unused;
   std::uint32_t* faults;
   const char *a, *b;
@@ -126,13 +129,21 @@ class Sums {
   float values_[kParts][4] = {};
 };
 
-template <int kernel, typename Element, Order order>
-__device__ __forceinline__ void multiply(const TablelessCall& call, const GroupTile& tile, int column, std::uint32_t stages) {
+// `tokens`: of the tile's rows, where they were found by ids.
+template <int kernel, typename Element, Order order, bool by_ids>
+__device__ __forceinline__ void multiply(const TablelessCall& call, const GroupTile& tile, int column, std::uint32_t stages,
+                                         const std::int32_t* tokens) {
   using Of = Shape<kernel>;
-  using Weights = MmaCopies<Of::columns, kStep, Of::threads, order>;
+  using Weights = MmaCopies<Of::columns, kStep, Of::threads, order, true>;
   using Rows = MmaCopies<Of::rows, kStep, Of::threads, Order::inner_contiguous>;
   MmaLoader<true, false, Weights> weights(weights_of<order>(call, tile.group, column), nullptr, nullptr);
-  MmaLoader<true, false, Rows> rows(rows_of(call, tile), nullptr, nullptr);
+  const Operand tile_rows = rows_of(call, tile);
+  MmaLoader<true, false, Rows> rows(tile_rows, [&](int row) {
+    const int in_group = tile.row0 + row;
+    if (!by_ids) return tile_rows.memory_row(in_group);
+    if (in_group >= tile.size) return -1;
+    return call.a_rows != nullptr ? tokens[row] : in_group;
+  });
   const auto copy = [](auto& loader, std::uint32_t to, int count) {
     loader.begin_step();
 #pragma unroll
@@ -166,7 +177,7 @@ __device__ __forceinline__ void multiply(const TablelessCall& call, const GroupT
 // What belongs to no group: faults in what the groups say, and zeros.
 template <int columns>
 __device__ __forceinline__ void finish_rest(const TablelessCall& call, const LaneGroups& groups, int column0) {
-  if (blockIdx.x == 0 && threadIdx.x < 32)
+  if (column0 == 0 && threadIdx.x < 32)
     count_faults_of_warp(call.faults, call.bounds.source == RowSource::sizes ? GGM_FAULT_SIZE_CLAMPED : GGM_FAULT_BAD_ROUTING,
                          groups.bad());
   if (!call.clear_unused) return;
@@ -177,29 +188,50 @@ __device__ __forceinline__ void finish_rest(const TablelessCall& call, const Lan
       store_value(call.d, std::int64_t{row} * call.ldd + column, call.d_type, 0.0f);
 }
 
-template <int kernel, typename Element, Order order>
+template <int kernel, typename Element, Order order, bool by_ids>
 __global__ void __launch_bounds__(Shape<kernel>::threads, Shape<kernel>::row.blocks)
     gemm_tableless(const __grid_constant__ TablelessCall call) {
   ptx::begin_dependent();
+  using Of = Shape<kernel>;
   extern __shared__ __align__(128) char stages[];
-  const int column = static_cast<int>(blockIdx.x) * Shape<kernel>::columns, number = static_cast<int>(blockIdx.y);
-  const LaneGroups groups(call.bounds);
-  if (number == call.tiles) return finish_rest<Shape<kernel>::columns>(call, groups, column);
-  const GroupTile tile = groups.tile<Shape<kernel>::rows>(number);
-  if (tile.size > 0) multiply<kernel, Element, order>(call, tile, column, ptx::shared_address(stages));
+  // Blocks come to the card along x first, then y, then z: a chunk of columns of one tile of rows, the same of the next tile,
+  // and the next chunk. So tiles of one group share its weights in L2, and numbers without a tile lie among those that have
+  // one.
+  const int chunk = static_cast<int>(blockIdx.z), number = static_cast<int>(blockIdx.y);
+  const auto column_of = [](int chunk) { return static_cast<int>(chunk * gridDim.x + blockIdx.x) * Of::columns; };
+  const int column = column_of(chunk);
+  const std::uint32_t to = ptx::shared_address(stages);
+  if constexpr (by_ids) {
+    __shared__ std::int32_t tokens_of_warps[Of::row.warps][Of::rows];
+    std::int32_t* tokens = tokens_of_warps[threadIdx.x / 32];
+    const LaneIds ids(call.ids);
+    if (threadIdx.x < 32 && (blockIdx.x | blockIdx.y | blockIdx.z) == 0) ids.store_rows(call.ids);
+    const GroupTile tile = ids.tile<Of::rows>(number, tokens);
+    if (tile.size > 0 && column < call.n) multiply<kernel, Element, order, by_ids>(call, tile, column, to, tokens);
+  } else {
+    const LaneGroups groups(call.bounds);
+    if (chunk >= call.chunks)
+      return finish_rest<Of::columns>(call, groups, column_of((chunk - call.chunks) * call.tiles + number));
+    const GroupTile tile = groups.tile<Of::rows>(number);
+    if (tile.size > 0 && column < call.n) multiply<kernel, Element, order, by_ids>(call, tile, column, to, nullptr);
+  }
 }
 
 using Kernel = void (*)(TablelessCall);
-template <int kernel, typename Element>
+template <int kernel, typename Element, bool by_ids>
 Kernel kernel_of(Order order) {
-  return order == Order::inner_contiguous ? gemm_tableless<kernel, Element, Order::inner_contiguous>
-                                          : gemm_tableless<kernel, Element, Order::inner_strided>;
+  return order == Order::inner_contiguous ? gemm_tableless<kernel, Element, Order::inner_contiguous, by_ids>
+                                          : gemm_tableless<kernel, Element, Order::inner_strided, by_ids>;
+}
+template <int kernel, typename Element>
+Kernel kernel_of(Order order, bool by_ids) {
+  return by_ids ? kernel_of<kernel, Element, true>(order) : kernel_of<kernel, Element, false>(order);
 }
 template <int kernel = 0>
-Kernel find_kernel(int wanted, Type type, Order order) {
+Kernel find_kernel(int wanted, Type type, Order order, bool by_ids) {
   if constexpr (kernel < kTablelessKernelCount) {
-    if (wanted != kernel) return find_kernel<kernel + 1>(wanted, type, order);
-    return type == Type::bfloat16 ? kernel_of<kernel, __nv_bfloat16>(order) : kernel_of<kernel, __half>(order);
+    if (wanted != kernel) return find_kernel<kernel + 1>(wanted, type, order, by_ids);
+    return type == Type::bfloat16 ? kernel_of<kernel, __nv_bfloat16>(order, by_ids) : kernel_of<kernel, __half>(order, by_ids);
   } else {
     return nullptr;
   }
@@ -215,6 +247,9 @@ const char* tableless_obstacle(const GroupBuild& build, const GemmCall& call) {
       e.row_weight != nullptr || e.dots != nullptr)
     return "results need more than roundings";
   if (e.d_rows != nullptr || !call.all_rows_stored()) return "rows of the result are listed";
+  const std::int64_t bytes = bytes_of(call.type);
+  if (build.k > kTablelessMostInner || build.a.ld * bytes > kTablelessMostInner || build.b.ld * bytes > kTablelessMostInner)
+    return "more than 32 bits hold";
   return nullptr;
 }
 
@@ -228,9 +263,11 @@ ggm_status_t launch_tableless(int kernel, const GroupBuild& build, const GemmCal
   c.bounds.groups = static_cast<std::int32_t>(build.group_count);
   c.bounds.rows = static_cast<std::int32_t>(build.rows);
   c.bounds.a_lane = static_cast<std::int32_t>(ceil_div(build.group_count, 32));
-  // A group of r > 0 rows has 1 + (r - 1) / row.rows tiles, rounded down.
-  const std::int64_t used = min64(build.rows, build.group_count);
-  c.tiles = static_cast<std::int32_t>(used + (build.rows - used) / row.rows);
+  c.ids = build.ids;
+  const std::int64_t tiles = most_tiles(row, build.group_count, build.rows), columns = ceil_div(build.n, row.columns);
+  const std::int64_t chunk = min64(columns, kChunk), chunks = ceil_div(columns, chunk);
+  c.tiles = static_cast<std::int32_t>(tiles);
+  c.chunks = static_cast<std::int32_t>(chunks);
   c.clear_unused = build.clear_unused;
   c.faults = build.faults;
   c.a = static_cast<const char*>(build.a.base);
@@ -246,17 +283,19 @@ ggm_status_t launch_tableless(int kernel, const GroupBuild& build, const GemmCal
   c.product_type = call.epilogue.product_type;
   c.n = static_cast<std::int32_t>(build.n);
   c.k = static_cast<std::int32_t>(build.k);
-  const bool rest = build.faults != nullptr || build.clear_unused;
+  const bool by_ids = build.ids.ids != nullptr, rest = !by_ids && (build.faults != nullptr || build.clear_unused);
+  const std::int64_t rest_chunks = rest ? ceil_div(columns, chunk * tiles) : 0;
   cudaLaunchAttribute attribute{};
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(ceil_div(build.n, row.columns)), static_cast<unsigned>(c.tiles + (rest ? 1 : 0)));
+  config.gridDim =
+      dim3(static_cast<unsigned>(chunk), static_cast<unsigned>(tiles), static_cast<unsigned>(chunks + rest_chunks));
   config.blockDim = dim3(static_cast<unsigned>(32 * row.warps));
   config.dynamicSmemBytes = static_cast<std::size_t>(row.shared_bytes);
   config.stream = launch.stream;
   config.attrs = &attribute;
   config.numAttrs = add_dependent(launch, 0, &attribute);
   void* arguments[] = {&c};
-  const auto* function = reinterpret_cast<const void*>(find_kernel(kernel, call.type, call.b_order));
+  const auto* function = reinterpret_cast<const void*>(find_kernel(kernel, call.type, call.b_order, by_ids));
   return cuda_status(cudaLaunchKernelExC(&config, function, arguments), row.name);
 }
 
@@ -264,15 +303,16 @@ ggm_status_t load_tableless_kernels(const Device& device) {
   if (device.capability < kTablelessCapability) return GGM_STATUS_SUCCESS;
   for (int i = 0; i < kTablelessKernelCount; ++i)
     for (const Type type : {Type::bfloat16, Type::float16})
-      for (const Order order : {Order::inner_contiguous, Order::inner_strided}) {
-        const TablelessKernel& row = kTablelessKernels[i];
-        if (device.shared_memory_bytes < row.shared_bytes) continue;
-        const Kernel kernel = find_kernel(i, type, order);
-        GGM_TRY(load_kernel(row.name, kernel));
-        GGM_TRY(cuda_status(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                 cudaFuncAttributeMaxDynamicSharedMemorySize, row.shared_bytes),
-                            row.name));
-      }
+      for (const Order order : {Order::inner_contiguous, Order::inner_strided})
+        for (const bool by_ids : {false, true}) {
+          const TablelessKernel& row = kTablelessKernels[i];
+          if (device.shared_memory_bytes < row.shared_bytes) continue;
+          const Kernel kernel = find_kernel(i, type, order, by_ids);
+          GGM_TRY(load_kernel(row.name, kernel));
+          GGM_TRY(cuda_status(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, row.shared_bytes),
+                              row.name));
+        }
   return GGM_STATUS_SUCCESS;
 }
 

@@ -49,16 +49,44 @@ void describe_product(const Forward& f, GroupBuild* build, GemmCall* call) {
   call->epilogue.bias_type = problem.bias_type;
 }
 
+// The ids, where they are few and every assignment may have a row; behind a product of all columns nothing but the sum of each
+// token's rows reads what a routing makes.
+FewIds few_ids(const Forward& f) {
+  const RouteProblem& routing = f.problem.routing;
+  FewIds few;
+  if (routing.id_type == IndexType::none || routing.assignments > FewIds::kMost || routing.max_rows < routing.assignments ||
+      f.problem.output_grouped || f.plan.combine.ordered)
+    return few;
+  few.ids = f.tensors.ids;
+  few.id_type = routing.id_type;
+  few.expert_map = f.tensors.expert_map;
+  few.num_tokens = f.tensors.num_tokens;
+  few.faults = f.tensors.faults;
+  few.ids_ld = routing.ids_ld;
+  few.tokens = static_cast<std::int32_t>(routing.tokens);
+  few.top_k = static_cast<std::int32_t>(routing.top_k);
+  few.experts = static_cast<std::int32_t>(routing.experts);
+  few.experts_total = static_cast<std::int32_t>(routing.experts_total);
+  few.first_expert = static_cast<std::int32_t>(routing.first_expert);
+  few.assignment_row = f.rows.assignment_row;
+  few.row_weight = static_cast<float*>(f.rows.row_weight);  // 16-bit products add in float32
+  few.weights = f.tensors.routing_weights;
+  few.weight_type = f.problem.routing_weight_type;
+  few.weights_ld = f.problem.routing_weights_ld;
+  return few;
+}
+
 ggm_status_t run_columns(const Forward& f, const ColumnPart& part) {
   GroupBuild build;
   GemmCall call;
   describe_product(f, &build, &call);
   take_columns(part, &build, &call);
+  build.ids = few_ids(f);
   const RowResult y = columns_of(y_result(f), part);
   GGM_TRY(begin_result(y, f.problem, f.rows, &build, &call.epilogue, f.launch));
   const Product product(f.plan.kernels, build, call, table_pointers(f.plan.table, f.workspace));
   bool table_made = false;
-  if (part.first == 0)
+  if (part.first == 0 && !product.finds_rows())
     GGM_TRY(make_rows(f.problem, f.plan.scratch, f.tensors, f.workspace, f.rows, &product, &table_made, f.launch));
   GGM_TRY(run_product(product, table_made, f.launch));
   return end_result(y, f.problem, f.rows, f.tensors.num_tokens, f.launch);

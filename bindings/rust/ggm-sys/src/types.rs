@@ -183,7 +183,8 @@ pub const GGM_BACKEND_HOST: i32 = 2;
 pub const GGM_KERNELS_AUTO: i32 = 0;
 /// CUDA: float32 FFMA and mma.sync kernels, capability 8.0 to 12.x
 pub const GGM_KERNELS_CUDA_PORTABLE: i32 = 1;
-/// CUDA: wgmma kernels where they serve, the portable ones elsewhere; capability 9.0
+/// CUDA: wgmma kernels where they serve, the portable ones elsewhere; capability 9.0. 16-bit
+/// products of few rows run on the same kernels in both CUDA families
 pub const GGM_KERNELS_CUDA_HOPPER: i32 = 2;
 /// host: plain C++
 pub const GGM_KERNELS_HOST_PLAIN: i32 = 16;

@@ -11,8 +11,10 @@
 namespace ggm::cuda {
 
 // Which chunks a thread copies: chunk `chunk()` of the stored rows row(0), row(1), ... of a step.
-template <int extent, int tile_k, int threads, Order order>
+// `once`: nobody reads them again, so L2 may give them up first.
+template <int extent, int tile_k, int threads, Order order, bool once = false>
 struct MmaCopies {
+  static constexpr bool kOnce = once;
   static constexpr int kExtent = extent, kTileK = tile_k, kThreads = threads, kElementBytes = 2, kChunk = 8;
   static constexpr bool kContiguous = order == Order::inner_contiguous;
   static constexpr int kChunksARow = (kContiguous ? tile_k : extent) / 8;
@@ -59,6 +61,18 @@ class FastContiguousLoader {
     }
   }
 
+  // Rows are where memory_row(row of the tile) says; negative: zeros.
+  template <typename MemoryRow>
+  __device__ __forceinline__ FastContiguousLoader(const Operand& operand, const MemoryRow& memory_row)
+      : to_(Copies::offset()), live_(0), left_(operand.column_end - Copies::chunk() * 8) {
+#pragma unroll
+    for (int i = 0; i < Copies::kCount; ++i) {
+      const std::int32_t row = memory_row(Copies::row(i));
+      if (row >= 0) live_ |= 1u << i;
+      from_[i] = operand.base + Copies::chunk() * kChunkBytes + std::int64_t{max(row, 0)} * operand.ld_bytes;
+    }
+  }
+
   __device__ __forceinline__ void skip(int steps) {
     left_ -= steps * Copies::kTileK;
     end_round(steps);
@@ -70,7 +84,8 @@ class FastContiguousLoader {
   }
   // `round`: number of the step in its round.
   __device__ __forceinline__ void copy(std::uint32_t stage, int i, int round) const {
-    ptx::cp_async_16_if(live_now_ & 1u << i, stage + to_ + i * Copies::kPassBytes, from_[i] + round * Copies::kTileK * 2);
+    ptx::cp_async_16_if<Copies::kOnce>(live_now_ & 1u << i, stage + to_ + i * Copies::kPassBytes,
+                                       from_[i] + round * Copies::kTileK * 2);
   }
   __device__ __forceinline__ void end_step() {}
   __device__ __forceinline__ void end_round(int steps) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "cuda/device/ptx/cache_policy.cuh"
+
 namespace ggm::cuda::ptx {
 
 __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
@@ -16,8 +18,20 @@ __device__ __forceinline__ void cp_async_16(std::uint32_t to, const void* from, 
 }
 
 // 16 whole bytes or, when `live` is 0, 16 zero bytes without reading: a predicate costs less than a count. The hint brings the
-// other half of a 128-byte line into L2, where the next step of K finds it.
+// other half of a 128-byte line into L2, where the next step of K finds it. `once`: see read_once.
+template <bool once = false>
 __device__ __forceinline__ void cp_async_16_if(unsigned live, std::uint32_t to, const void* from) {
+  if constexpr (once) {
+    asm volatile(
+        "{\n"
+        " .reg .pred ignored;\n"
+        " setp.eq.u32 ignored, %2, 0;\n"
+        " cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, ignored, %3;\n"
+        "}" ::"r"(to),
+        "l"(from), "r"(live), "l"(read_once())
+        : "memory");
+    return;
+  }
   asm volatile(
       "{\n"
       " .reg .pred ignored;\n"
@@ -57,6 +71,11 @@ __device__ __forceinline__ void cp_async_16_row(std::int32_t row, std::uint32_t 
       "}" ::"r"(to),
       "l"(from), "r"(row), "r"(ld_bytes)
       : "memory");
+}
+
+// Moves a source on, here and now: the compiler does not make sums of it that it finds anew for every copy.
+__device__ __forceinline__ void advance(const char** from, std::int64_t bytes) {
+  asm volatile("add.s64 %0, %0, %1;" : "+l"(*from) : "l"(bytes));
 }
 
 // 4 bytes; neighbours of the same row come as separate copies, so L1 merges them. Both addresses are multiples of 4.
