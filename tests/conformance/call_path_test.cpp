@@ -49,6 +49,21 @@ LayerSpec layer_spec(std::int32_t type, std::int32_t combine) {
   return spec;
 }
 
+// With few tokens the 16-bit products of this one take the kernels for few rows: that of the forward, and that of the backward
+// when dx alone is wanted.
+LayerSpec few_rows_spec(std::int32_t type) {
+  LayerSpec spec;
+  spec.type = type;
+  spec.combine = GGM_COMBINE_TWO_STEP;
+  spec.top_k = 2;
+  spec.experts = 32;
+  spec.in_features = spec.out_features = 64;
+  return spec;
+}
+
+constexpr std::uint32_t kOnlyDx = GGM_GRADIENT_X;
+constexpr std::uint32_t kAllGradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS;
+
 // Three products by arrays, for the one operation that a layer does not use.
 void array_products(Scene* scene) {
   Tensor& a =
@@ -83,21 +98,26 @@ void array_products(Scene* scene) {
   }
 }
 
+// Fused and step by step.
+void run_layer(const Handle& handle, const LayerSpec& spec, Index tokens, CallObserver* observer, ggm_stream_t stream) {
+  Layer layer(handle, spec, first_tokens(tokens));
+  layer.scene().set_observer(observer);
+  layer.scene().set_stream(stream);
+  layer.backward();
+  const std::vector<std::uint64_t> dx = layer.dx().all_bits();
+  layer.forward();
+  const std::vector<std::uint64_t> y = layer.y().all_bits();
+  const Layer::Unfused want = layer.unfused();
+  CHECK((y == want.y));
+  CHECK((dx == want.dx));
+}
+
 // All eight operations with an observer around each call.
 void every_operation(const Handle& handle, CallObserver* observer, ggm_stream_t stream) {
   for (const std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT64})
-    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
-      Layer layer(handle, layer_spec(type, combine), first_tokens(80));
-      layer.scene().set_observer(observer);
-      layer.scene().set_stream(stream);
-      layer.backward();
-      const std::vector<std::uint64_t> dx = layer.dx().all_bits();
-      layer.forward();
-      const std::vector<std::uint64_t> y = layer.y().all_bits();
-      const Layer::Unfused want = layer.unfused();
-      CHECK((y == want.y));
-      CHECK((dx == want.dx));
-    }
+    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
+      run_layer(handle, layer_spec(type, combine), 80, observer, stream);
+  run_layer(handle, few_rows_spec(GGM_TYPE_BFLOAT16), 4, observer, stream);
   Scene scene(handle);
   scene.set_observer(observer);
   scene.set_stream(stream);
@@ -145,26 +165,26 @@ TEST_CASE("promise: capture of the first use of every operation in this process,
   CHECK(observer.failures == 0);
 }
 
-// The graph of one captured call, replayed with other ids and rows in the same memory, against a plain call.
-void replay(std::int32_t type, std::int32_t combine, bool backward) {
+// The graph of one captured call, replayed with other ids and rows in the same memory, against a plain call. A forward without
+// gradients, else the backward with them. Returns how many kernels for few rows it has.
+int replay(const LayerSpec& spec, Index tokens, std::uint32_t gradients) {
   const Handle handle(cuda_backends().front());
-  const LayerSpec spec = layer_spec(type, combine);
   CaptureGraph observer;
   observer.keep_graph = true;
-  Layer layer(handle, spec, first_tokens(90));
+  const bool backward = gradients != 0;
+  Layer layer(handle, spec, first_tokens(tokens));
   layer.scene().set_observer(&observer);
   layer.scene().set_stream(observer.stream());
   // The workspace must live as long as the graph, so the scene's own, freed after each call, will not do.
   Buffer workspace(handle.backend(), std::size_t{64} << 20);
   layer.scene().set_workspace(&workspace);
-  backward ? layer.backward() : layer.forward();
+  backward ? layer.backward(gradients) : layer.forward();
   REQUIRE(observer.failures == 0);
   for (const Index shift : {1, 400, 9000}) {
-    std::vector<Index> other(90);
-    for (Index t = 0; t < 90; ++t) other[static_cast<std::size_t>(t)] = t * 3 + shift;
-    if (shift == 9000) other.assign(90, 7);  // everything to the experts of one token
+    std::vector<Index> other = first_tokens(tokens);
+    for (Index& token : other) token = shift == 9000 ? 7 : token * 3 + shift;  // at last everything to the experts of one token
     Layer plain(handle, spec, other);
-    backward ? plain.backward() : plain.forward();
+    backward ? plain.backward(gradients) : plain.forward();
     layer.take_inputs(plain);
     REQUIRE(observer.replay());
     for (Tensor* t : {&layer.y(), backward ? &layer.dx() : nullptr, backward ? &layer.d_weight() : nullptr,
@@ -177,20 +197,26 @@ void replay(std::int32_t type, std::int32_t combine, bool backward) {
       CHECK((layer.d_routing_weights().all_bits() == plain.d_routing_weights().all_bits()));
     }
   }
+  return observer.kernels_named("gemm_tableless");
 }
 
-TEST_CASE("promise: a captured moe_forward replayed with other routing, GPU", "[gpu]") {
+void replay_all(bool backward) {
   for (const std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16})
-    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) replay(type, combine, false);
+    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
+      replay(layer_spec(type, combine), 90, backward ? kAllGradients : 0);
+  for (const std::int32_t type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16})
+    for (const Index tokens : {4, 40}) {  // 8 ids, and more than 64
+      INFO(tokens << " tokens of few rows, type " << type);
+      CHECK(replay(few_rows_spec(type), tokens, backward ? kOnlyDx : 0) == 1);
+    }
 }
-TEST_CASE("promise: a captured moe_backward replayed with other routing, GPU", "[gpu]") {
-  for (const std::int32_t type : {GGM_TYPE_FLOAT32, GGM_TYPE_BFLOAT16})
-    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) replay(type, combine, true);
-}
+
+TEST_CASE("promise: a captured moe_forward replayed with other routing, GPU", "[gpu]") { replay_all(false); }
+TEST_CASE("promise: a captured moe_backward replayed with other routing, GPU", "[gpu]") { replay_all(true); }
 
 // ---- threads ----
 
-void threads_on_one_handle(bool cuda, int runs) {
+void threads_on_one_handle(bool cuda, int runs, bool few_rows) {
   const Handle handle(backends(cuda).front());
   constexpr std::size_t kThreads = 8;
   struct Work {
@@ -205,9 +231,10 @@ void threads_on_one_handle(bool cuda, int runs) {
   for (std::size_t i = 0; i < kThreads; ++i) {
     Work& w = work[i];
     const std::int32_t type = i % 3 == 0 ? GGM_TYPE_FLOAT32 : i % 3 == 1 ? GGM_TYPE_BFLOAT16 : GGM_TYPE_FLOAT16;
-    w.layer = std::make_unique<Layer>(handle, layer_spec(type, static_cast<std::int32_t>(i % 3)),
-                                      first_tokens(40 + static_cast<Index>(i) * 9));
-    w.layer->backward();
+    const LayerSpec spec = few_rows ? few_rows_spec(i % 2 == 0 ? GGM_TYPE_BFLOAT16 : GGM_TYPE_FLOAT16)
+                                    : layer_spec(type, static_cast<std::int32_t>(i % 3));
+    w.layer = std::make_unique<Layer>(handle, spec, first_tokens(static_cast<Index>(few_rows ? 4 + i * 5 : 40 + i * 9)));
+    w.layer->backward(few_rows ? kOnlyDx : kAllGradients);
     w.dx = w.layer->dx().all_bits();
     w.layer->forward();
     w.y = w.layer->y().all_bits();
@@ -240,8 +267,12 @@ void threads_on_one_handle(bool cuda, int runs) {
   }
 }
 
-TEST_CASE("promise: eight threads on one handle", "[host]") { threads_on_one_handle(false, 20); }
-TEST_CASE("promise: eight threads on one handle, GPU", "[gpu]") { threads_on_one_handle(true, 50); }
+TEST_CASE("promise: eight threads on one handle", "[host]") {
+  for (const bool few_rows : {false, true}) threads_on_one_handle(false, 20, few_rows);
+}
+TEST_CASE("promise: eight threads on one handle, GPU", "[gpu]") {
+  for (const bool few_rows : {false, true}) threads_on_one_handle(true, 50, few_rows);
+}
 
 // ---- workspace ----
 

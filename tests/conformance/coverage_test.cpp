@@ -37,11 +37,10 @@ void add_wgmma(const std::vector<std::string>& heads, const std::vector<std::str
   }
 }
 
-// Lines with the kernels for few rows, but for those that want a longer K than the tables have: tableless_test.cpp names them.
+// Lines with the kernels for few rows.
 void add_tableless(const std::vector<std::string>& heads, Launched* all) {
   for (const ggm::TablelessKernel& kernel : ggm::kTablelessKernels)
-    for (const std::string& head : kernel.least_inner == 0 ? heads : std::vector<std::string>{})
-      all->insert(head + ": " + kernel.name);
+    for (const std::string& head : heads) all->insert(head + ": " + kernel.name);
 }
 
 // What must have been launched: every kernel that the device can run, for every type of its math.
@@ -62,7 +61,8 @@ Launched required(const ggm::Device& device) {
     add_portable(device, type, arrays, &all);
     if (is_16bit(type)) {
       std::vector<std::string> few = contiguous;
-      for (const char* order : {"nk", "kn"}) few.push_back("moe_forward" + head + order + " two-step");
+      for (const char* order : {"nk", "kn"})
+        for (const char* operation : {"moe_forward", "moe_backward"}) few.push_back(operation + head + order + " two-step");
       add_tableless(few, &all);
     }
     if (device.kernel_family != GGM_KERNELS_CUDA_HOPPER || !is_16bit(type)) {

@@ -144,14 +144,15 @@ TEST_CASE("few groups: every limit of the table in one pass, GPU", "[gpu]") {
   for (const Backend& backend : backends(true)) each_group_count(backend);
 }
 
-TEST_CASE("few ids: a forward is three kernels, GPU", "[gpu]") {
+TEST_CASE("few ids: a forward is three kernels, or two where the product finds its rows by at most 64 ids, GPU", "[gpu]") {
   for (const Backend& backend : cuda_backends()) {
     INFO(backend.name);
     const Handle handle(backend);
-    for (const Index tokens : {1, 128, 1024}) {
-      CHECK(kernels_of_forward(handle, tokens, GGM_COMBINE_TWO_STEP, false) == 3);
+    for (const Index tokens : {1, 16, 17, 128, 1024}) {  // four ids each
+      INFO(tokens << " tokens");
+      CHECK(kernels_of_forward(handle, tokens, GGM_COMBINE_TWO_STEP, false) == (tokens <= 16 ? 2 : 3));
       CHECK(kernels_of_forward(handle, tokens, GGM_COMBINE_ORDERED, false) == 4);  // turns are cleared first
     }
-    CHECK(kernels_of_forward(handle, 128, GGM_COMBINE_TWO_STEP, true) == 3);
+    for (const Index tokens : {16, 128}) CHECK(kernels_of_forward(handle, tokens, GGM_COMBINE_TWO_STEP, true) == 3);
   }
 }

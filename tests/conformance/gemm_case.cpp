@@ -118,6 +118,21 @@ std::vector<GemmCase> gemm_cases(std::int32_t type, Data data) {
       c.data = data;
       cases.push_back(c);
     }
+  // Few rows a group and no more than a product: two on average, and eight with a long K.
+  for (const Kind& kind : kinds)
+    for (const std::vector<Index>& sizes : {std::vector<Index>{2, 0, 4}, std::vector<Index>{13, 3, 8}}) {
+      if (!is_16bit(type) || kind.layout != GGM_LAYOUT_CONTIGUOUS || kind.form > GGM_GROUPS_ENDS) continue;
+      GemmCase c;
+      c.type = type;
+      c.form = kind.form;
+      c.order = kind.order;
+      c.n = 40;
+      c.inner = sizes[0] == 2 ? 72 : 2056;
+      c.groups = 3;
+      c.own_sizes = sizes;
+      c.data = data;
+      cases.push_back(c);
+    }
   // Many rows and a long K: several tiles of the tallest kernels, and stages that are used again.
   for (const Kind& kind : kinds) {
     if (!is_16bit(type) || kind.layout == GGM_LAYOUT_VARIABLE_K || kind.form != GGM_GROUPS_SIZES) continue;
@@ -274,7 +289,8 @@ void GemmRun::make_problem() {
 
 // A resolved stride with a gap when the case spaces its groups out, or 0 for packed.
 static Index stride_of(const GemmCase& line, Index rows, Index ld) {
-  return line.strides == 1 ? std::max<Index>(rows, 1) * ld + 3 : Index{0};
+  const Index packed = std::max<Index>(rows, 1) * ld;
+  return line.strides == 1 ? packed + 3 : line.strides == 3 ? packed + 8 : Index{0};
 }
 
 // Leading dimensions and strides, as fields of the problem and as the shapes of the operands.

@@ -26,7 +26,7 @@ struct GemmCase {
   std::int64_t tail = 0;                     // rows beyond the last group
   std::int32_t index_type = GGM_INDEX_INT32;
   std::int64_t gap_a = 0, gap_b = 0, gap_d = 0;  // leading dimension beyond packed
-  int strides = 0;                               // 0 packed, 1 with gaps, 2 shared inputs
+  int strides = 0;                               // 0 packed, 1 with gaps, 2 shared inputs, 3 with gaps of 8 elements
   std::int64_t misalign = 0;                     // elements
   bool wide_output = false;                      // float32 d of 16-bit inputs
   Scale scale = Scale::plain;

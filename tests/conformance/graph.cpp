@@ -1,29 +1,58 @@
 #include "conformance/graph.h"
 
-#if defined(GGM_TEST_CUDA)
-#include <cuda_runtime_api.h>
+#include <algorithm>
 
-#include <vector>
+#if defined(GGM_TEST_CUDA)
+#include <cuda.h>
+#include <cuda_runtime_api.h>
 #endif
 
 namespace ggm_test {
+
+int CaptureGraph::kernels_named(const std::string& text) const {
+  const auto has = [&](const std::string& name) { return name.find(text) != std::string::npos; };
+  return static_cast<int>(std::count_if(names.begin(), names.end(), has));
+}
 
 #if defined(GGM_TEST_CUDA)
 
 namespace {
 
-int count_kernels(cudaGraph_t graph) {
+// A function of the driver by its name, since the version of CUDA that has it; nullptr: it has none.
+template <typename Function>
+Function driver_function(const char* name, unsigned version) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
+  return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(function) : nullptr;
+}
+
+// NOTE: from the driver, because the runtime of this program does not know the kernels of the library's own.
+std::string name_of_kernel(cudaGraphNode_t node) {
+  static const auto parameters_of =
+      driver_function<CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2*)>("cuGraphKernelNodeGetParams", 12000);
+  static const auto name_of_function = driver_function<CUresult (*)(const char**, CUfunction)>("cuFuncGetName", 12030);
+  static const auto name_of_loaded = driver_function<CUresult (*)(const char**, CUkernel)>("cuKernelGetName", 12030);
+  CUDA_KERNEL_NODE_PARAMS_v2 parameters{};
+  const char* name = nullptr;
+  if (!parameters_of || !name_of_function || !name_of_loaded || parameters_of(node, &parameters) != CUDA_SUCCESS) return "?";
+  const CUresult result = parameters.func ? name_of_function(&name, parameters.func) : name_of_loaded(&name, parameters.kern);
+  return result == CUDA_SUCCESS && name ? name : "?";
+}
+
+// Whether the nodes could be read.
+bool read_kernels(cudaGraph_t graph, std::vector<std::string>* names) {
+  names->clear();
   std::size_t count = 0;
-  if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return -1;
+  if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return false;
   std::vector<cudaGraphNode_t> nodes(count);
-  if (count > 0 && cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return -1;
-  int kernels = 0;
+  if (count > 0 && cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return false;
   for (cudaGraphNode_t node : nodes) {
     cudaGraphNodeType type{};
-    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return -1;
-    kernels += type == cudaGraphNodeTypeKernel;
+    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return false;
+    if (type == cudaGraphNodeTypeKernel) names->push_back(name_of_kernel(node));
   }
-  return kernels;
+  return true;
 }
 
 }  // namespace
@@ -54,7 +83,8 @@ void CaptureGraph::after_call() {
     ++failures;
     return;
   }
-  kernels = count_kernels(graph);
+  failures += !read_kernels(graph, &names);
+  kernels = static_cast<int>(names.size());
   (void)cudaGraphDestroy(graph);
   executable_ = executable;
   failures += !replay();

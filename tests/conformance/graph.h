@@ -2,6 +2,9 @@
 // memory. In builds without CUDA they do nothing; only GPU tests use them.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "support/scene.h"
 
 namespace ggm_test {
@@ -19,7 +22,10 @@ class CaptureGraph : public CallObserver {
 
   bool keep_graph = false;
   int failures = 0;
-  int kernels = 0;  // of the last call
+  int kernels = 0;                 // of the last call
+  std::vector<std::string> names;  // theirs, mangled, in no order; "?" where the driver cannot tell
+  // How many kernels of the last call have the text in their names.
+  int kernels_named(const std::string& text) const;
 
  private:
   void drop();

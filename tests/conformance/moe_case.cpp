@@ -122,6 +122,23 @@ std::vector<MoeCase> moe_cases(std::int32_t type, Data data, bool backward) {
         if (backward) c.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
         cases.push_back(c);
       }
+  // Few rows an expert and no more than a product: two on average, of at most 64 ids; and eight, of more ids, with a long K.
+  for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
+    for (const bool more : {false, true}) {
+      if (!is_16bit(type)) continue;
+      MoeCase c;
+      c.type = type;
+      c.data = data;
+      c.routing = {more ? 20 : 8, 4, more ? 10 : 16, Locality::all_local, Ids::uniform, 5u};
+      const Index product_k = more ? 2056 : 72, product_n = 40;
+      c.in_features = backward ? product_n : product_k;
+      c.out_features = backward ? product_k : product_n;
+      c.order = order;
+      c.combine = GGM_COMBINE_TWO_STEP;
+      c.routing_weight_type = GGM_TYPE_FLOAT32;
+      if (backward) c.gradients = GGM_GRADIENT_X;
+      cases.push_back(c);
+    }
   return cases;
 }
 
@@ -191,7 +208,7 @@ void MoeRun::make_operands() {
   ggm_moe_problem_t& p = problem_;
   const Routing& routing = input_.routing;
   const Index K = p.in_features, N = p.out_features, rows = static_cast<Index>(routing.row_assignment.size());
-  const bool shared = line_.strides == 2, spaced = line_.strides == 1, grouped = p.input_rows == GGM_ROWS_GROUPED;
+  const bool shared = line_.strides == 2, spaced = line_.strides % 2 == 1, grouped = p.input_rows == GGM_ROWS_GROUPED;
 
   if (p.routing_weight_type) {
     if (line_.gap) p.routing_weights_ld = p.top_k + line_.gap;
@@ -217,7 +234,7 @@ void MoeRun::make_operands() {
   const Index w_rows = nk ? N : K, w_columns = nk ? K : N, ld = w_columns + line_.gap;
   if (line_.gap) p.weight_ld = ld;
   if (shared) p.weight_stride = GGM_STRIDE_SHARED;
-  if (spaced) p.weight_stride = std::max<Index>(w_rows, 1) * ld + 3;
+  if (spaced) p.weight_stride = std::max<Index>(w_rows, 1) * ld + (line_.strides == 3 ? 8 : 3);
   weight_ =
       &scene_.input("weight", p.weight_type, {shared ? 1 : p.experts, w_rows, w_columns, ld, spaced ? p.weight_stride : 0},
                     (line_.misalign + 1) / 2);

@@ -22,7 +22,7 @@ struct MoeCase {
   std::int64_t gap = 0, misalign = 0;
   std::int64_t x_gap = 0;    // of x alone, besides
   bool infinite_dy = false;  // with some infinities in dy
-  int strides = 0;           // 0 packed, 1 with gaps, 2 shared weight and bias
+  int strides = 0;           // 0 packed, 1 with gaps, 2 shared weight and bias, 3 weights with gaps of 8 elements
   std::int32_t sm_limit = 0;
   std::uint32_t gradients = 0;  // backward only
   std::uint32_t hostile = 0;    // with given arrays: seed of spoil()
@@ -80,6 +80,8 @@ class MoeForwardRun : public MoeRun {
   void run_twice() override { scene_.run_twice(op::moe_forward, problem_, tensors_); }
   void check() const override;
   std::vector<std::uint64_t> output_bits() const override { return y_->all_bits(); }
+  // The call as it was last made, for repeating.
+  ReadyCall call() { return ready_call(scene_.handle(), op::moe_forward, problem_, tensors_, {y_}); }
 
  private:
   ggm_moe_forward_tensors_t tensors_ = GGM_MOE_FORWARD_TENSORS_INIT;

@@ -127,15 +127,23 @@ void gemms() {
   }
 }
 
-// The kernels that find their groups themselves: each height of a tile, the second with the K that it wants at least; a K that
-// passes the stages twice; unused rows.
+// The kernels that find their groups themselves: each height of a tile, the second with more rows a group and a K as long as it
+// wants; a K that passes the stages several times; unused rows. And by ids: two rows an expert on average, and eight.
 void few_rows() {
   for (std::int32_t type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16})
-    for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
+    for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN}) {
       for (std::int32_t form : {GGM_GROUPS_SIZES, GGM_GROUPS_OFFSETS, GGM_GROUPS_ENDS})
-        for (std::int64_t rows : {9, 25})
+        for (std::int64_t rows : {9, 50})
           gemm({type, GGM_LAYOUT_CONTIGUOUS, form, form == GGM_GROUPS_SIZES ? GGM_INDEX_INT32 : GGM_INDEX_INT64, order, 7, rows,
                 72, rows == 9 ? 1000 : 2056, false});
+      for (std::int64_t experts : {16, 4}) {
+        MoeCase c{type, order, GGM_COMBINE_TWO_STEP, 8, 4};
+        c.experts = experts;
+        c.in = experts == 16 ? 72 : 2056;
+        c.bias = false;
+        moe(c);
+      }
+    }
 }
 
 void gemm_array(std::int32_t type, std::int32_t a_order, std::int32_t b_order, std::int64_t max_m, bool lists) {
