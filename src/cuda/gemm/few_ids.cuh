@@ -19,19 +19,7 @@ class LaneIds {
       given[i] = item(i) < real ? read_index(ids.ids, ids.id_type, place_of(item(i), ids.ids_ld)) : -1;
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) find_expert(ids, narrow_id(given[i]), i);
-      // Bit after bit of the experts, the highest first: which items have all bits so far alike, and which a lower expert.
-#pragma unroll 1
-    for (int bit = 1 << (31 - __clz(ids.experts)); bit > 0; bit /= 2) {
-      std::uint64_t with = 0;
-#pragma unroll
-      for (int i = 0; i < kHeld; ++i) with |= vote((expert_[i] & bit) != 0, i);
-#pragma unroll
-      for (int i = 0; i < kHeld; ++i) {
-        const bool own = (expert_[i] & bit) != 0;
-        lower_[i] |= own ? same_[i] & ~with : 0;
-        same_[i] &= own ? with : ~with;
-      }
-    }
+    compare_experts(ids.experts);
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) local_ |= vote(expert_[i] < ids.experts, i);
   }
@@ -93,15 +81,30 @@ class LaneIds {
     expert_[i] = local.kind == IdKind::local ? static_cast<std::int32_t>(local.expert) : ids.experts;
     bad_ += local.kind == IdKind::bad;
   }
+  // Bit after bit, the highest first: which items have all bits so far alike, and which a lower expert.
+  __device__ __forceinline__ void compare_experts(std::int32_t experts) {
+#pragma unroll 1
+    for (int bit = 1 << (31 - __clz(experts)); bit > 0; bit /= 2) {
+      std::uint64_t with = 0;
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i) with |= vote((expert_[i] & bit) != 0, i);
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i) {
+        const bool own = (expert_[i] & bit) != 0;
+        lower_[i] |= own ? same_[i] & ~with : 0;
+        same_[i] &= own ? with : ~with;
+      }
+    }
+  }
   __device__ __forceinline__ bool is_local(int i) const { return (local_ >> item(i) & 1) != 0; }
   // Items of the same expert before item i of the lane.
   __device__ __forceinline__ int in_group(int i) const { return __popcll(same_[i] & ((std::uint64_t{1} << item(i)) - 1)); }
 
   std::uint32_t top_k_, bad_ = 0;
   std::int32_t expert_[kHeld];
-  std::uint64_t same_[kHeld] = {~std::uint64_t{0}, ~std::uint64_t{0}},
-                lower_[kHeld] = {};  // items of that expert, of lower ones
-  std::uint64_t local_ = 0;          // items that have a row
+  std::uint64_t same_[kHeld] = {~std::uint64_t{0}, ~std::uint64_t{0}};  // items of the same expert
+  std::uint64_t lower_[kHeld] = {};                                     // of lower ones
+  std::uint64_t local_ = 0;                                             // that have a row
 };
 
 }  // namespace ggm::cuda
