@@ -75,6 +75,23 @@ bool has_short_second_wave(const TablelessKernel& kernel, const ProductShape& sh
   return shape.inner > kLongInner && waves > 1 && waves < 2;
 }
 
+// Whether the kernel takes rows of A as they come.
+bool takes_rows(const WgmmaKernel& kernel, const ProductShape& shape) {
+  if (kernel.relayed) return shape.gathered && shape.may_relay;
+  if (kernel.gathered) return shape.gathered;
+  return !shape.gathered || shape.may_sort;
+}
+
+// Whether rows are better relayed than gathered: where they go through so many columns that one more copy is short beside them,
+// groups fill the kernel's tiles, and the window holds enough rows (docs/kernels.md has the measurements).
+bool suits_relay(const ProductShape& shape) {
+  constexpr double kRows = 128, kWork = 256;
+  constexpr std::int64_t kLongRow = 4096;
+  const double average = average_rows(shape);
+  return average >= kRows && shape.inner <= kLongRow &&
+         average * static_cast<double>(shape.columns) >= kWork * static_cast<double>(shape.inner);
+}
+
 }  // namespace
 
 const char* rejection(const GemmKernel& kernel, const ProductShape& shape, const Device& device) {
@@ -146,17 +163,17 @@ ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int m
   const bool may_be_few = average_rows(shape) < 2 * kFewRight;
   for (int i = 0; i < kWgmmaKernelCount; ++i) {
     const WgmmaKernel& row = kWgmmaKernels[i];
-    const bool takes_rows = row.gathered ? shape.gathered : !shape.gathered || shape.may_sort;
-    if (row.over_k != shape.variable_k || !takes_rows) continue;
+    if (row.over_k != shape.variable_k || !takes_rows(row, shape)) continue;
     if (forced.wgmma >= 0) {
       if (forced.wgmma == i) *kernel = i;
       continue;
     }
+    if (row.relayed && !suits_relay(shape)) continue;
     // Rows in order come first in the table, and are faster even with the copy. Of those for few rows and for many the one that
-    // is expected to need less.
+    // is expected to need less; and before those the one that relays rows, which comes last.
     const bool better = *kernel >= 0 && row.gathered == kWgmmaKernels[*kernel].gathered && may_be_few &&
                         expected_wgmma_work(row, shape) < expected_wgmma_work(kWgmmaKernels[*kernel], shape);
-    if (*kernel < 0 || better) *kernel = i;
+    if (*kernel < 0 || better || row.relayed) *kernel = i;
   }
   if (forced.wgmma >= 0 && *kernel < 0)
     return fail(GGM_STATUS_UNSUPPORTED, "GGM_KERNELS = %s does not serve this product", kWgmmaKernels[forced.wgmma].name);

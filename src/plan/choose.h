@@ -21,6 +21,7 @@ struct ProductShape {
   bool variable_k = false;  // K runs over the rows
   bool gathered = false;    // rows of A come through a list
   bool may_sort = false;    // or may be copied into sorted order before
+  bool may_relay = false;   // or pass through a window of memory
   bool portable = false;    // no wgmma kernel serves it, and no tableless one
   bool plain = true;        // groups follow each other, and their results are rounded and stored: what tableless kernels do
 };

@@ -45,6 +45,35 @@ ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped, 
   return shape;
 }
 
+// The window that rows of x pass through where a kernel relays them: so many bytes at most, which stay in L2, and no more rows
+// than there are. Not where a row is so long that tiles would wait for each other, where the copy engine cannot read rows, or
+// under the ordered combine, whose callers want little memory.
+constexpr std::int64_t kRelayBytes = std::int64_t{32} << 20, kRelayLeast = 1024;
+std::int64_t relay_rows(const MoeProblem& problem) {
+  if (problem.in_features < 8 || problem.in_features % 8 != 0 || !is_16bit(problem.x_type)) return 0;
+  return kRelayBytes / (problem.in_features * bytes_of(problem.x_type)) / kRelayChunk * kRelayChunk;
+}
+
+bool may_relay(const MoeProblem& problem) {
+  return !problem.input_grouped && problem.combine != GGM_COMBINE_ORDERED && problem.out_features < 1 << 20 &&
+         relay_rows(problem) >= kRelayLeast;
+}
+
+// NOTE: tiles wait for whole chunks, and a chunk waits until that a window before is done with. None of it is a circle: the
+// rows of a part, and of the chunks that it begins and ends in, fit into the window.
+RelayPlan book_relay(const MoeProblem& problem, Ledger* ledger) {
+  RelayPlan relay;
+  const std::int64_t rows = problem.routing.max_rows;
+  relay.chunks = ceil_div(rows, kRelayChunk);
+  relay.window_rows = min64(relay_rows(problem), relay.chunks * kRelayChunk);
+  relay.part = relay.window_rows < rows ? relay.window_rows / 2 - kRelayChunk : relay.window_rows;
+  relay.pieces = static_cast<int>(ceil_div(problem.in_features * bytes_of(problem.x_type), kRelayPieceBytes));
+  while (2 * relay.batch_rows * relay.pieces <= kRelayPieces) relay.batch_rows *= 2;
+  relay.window = ledger->book(Checked(relay.window_rows + kRelayTail) * Checked(problem.in_features), bytes_of(problem.x_type));
+  relay.counts = ledger->book(Checked(relay.chunks) + Checked(1), 8);
+  return relay;
+}
+
 // Into a result [tokens, columns] whose products have an inner dimension of `inner`.
 struct CombineShape {
   std::int64_t columns, inner;
@@ -132,7 +161,9 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeForwa
     const std::int64_t columns = plan->combine.columns_at_a_time(problem.out_features);
     ProductShape shape = row_product(problem, plan->combine.in_turn(), problem.input_grouped, columns, problem.in_features);
     shape.plain = by_tokens && problem.bias_type == Type::none;
+    shape.may_relay = may_relay(problem);
     GGM_TRY(choose_kernels(shape, device, plan->multiprocessors, &plan->kernels));
+    if (plan->kernels.wgmma >= 0 && kWgmmaKernels[plan->kernels.wgmma].relayed) plan->relay = book_relay(problem, &ledger);
   }
   plan->host_scratch = book_host_scratch(problem.x_type, device, &ledger);
   return close_ledger(ledger, &plan->workspace_bytes);
@@ -159,7 +190,7 @@ ggm_status_t make_plan(const MoeProblem& problem, const Device& device, MoeBackw
     }
     plan->dx_table = book_groups(problem.routing.experts, device, &ledger);
     const int wgmma = plan->dx_kernels.wgmma;
-    const bool in_order = wgmma >= 0 && !kWgmmaKernels[wgmma].gathered;
+    const bool in_order = wgmma >= 0 && !kWgmmaKernels[wgmma].takes_list();
     if (!problem.output_grouped && in_order)
       plan->sorted_dy = book_sorted(problem, problem.out_features, problem.dy_type, Region{}, &ledger);
     plan->dots_of_sorted_x = dw && !problem.input_grouped && in_order && may_sort_for_dots(problem);

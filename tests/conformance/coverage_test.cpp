@@ -29,11 +29,14 @@ void add_portable(const ggm::Device& device, std::int32_t type, const std::vecto
   }
 }
 
-// Lines with the wgmma kernels of products over rows: `heads` with rows in order, `gathered` with rows through a list.
-void add_wgmma(const std::vector<std::string>& heads, const std::vector<std::string>& gathered, Launched* all) {
+// Lines with the wgmma kernels of products over rows: `heads` with rows in order, `gathered` with rows through a list,
+// `relayed` with rows through a window.
+void add_wgmma(const std::vector<std::string>& heads, const std::vector<std::string>& gathered,
+               const std::vector<std::string>& relayed, Launched* all) {
   for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels) {
     if (kernel.over_k) continue;
-    for (const std::string& head : kernel.gathered ? gathered : heads) all->insert(head + ": " + kernel.name);
+    for (const std::string& head : kernel.relayed ? relayed : kernel.gathered ? gathered : heads)
+      all->insert(head + ": " + kernel.name);
   }
 }
 
@@ -48,13 +51,14 @@ Launched required(const ggm::Device& device) {
   Launched all;
   for (const std::int32_t type : kFloatTypes) {
     const std::string head = std::string(" ") + name_of(type) + " ";
-    std::vector<std::string> contiguous, masked, arrays, layers, gradients;
+    std::vector<std::string> contiguous, masked, arrays, layers, relayed, gradients;
     for (const char* order : {"nk", "kn"}) {
       contiguous.push_back("grouped_gemm" + head + "contiguous " + order);
       masked.push_back("grouped_gemm" + head + "masked " + order);
       for (const char* a : {"mk ", "km "}) arrays.push_back("grouped_gemm_array" + head + a + order);
       for (const char* combine : {" ordered", " two-step"})
         for (const char* operation : {"moe_forward", "moe_backward"}) layers.push_back(operation + head + order + combine);
+      relayed.push_back("moe_forward" + head + order + " two-step");
       gradients.push_back("d_weight" + head + order);
     }
     gradients.push_back("grouped_gemm" + head + "variable_k");
@@ -69,9 +73,9 @@ Launched required(const ggm::Device& device) {
       for (const auto& heads : {contiguous, masked, layers, gradients}) add_portable(device, type, heads, &all);
       continue;
     }
-    add_wgmma(contiguous, contiguous, &all);
-    add_wgmma(masked, {}, &all);
-    add_wgmma(layers, layers, &all);
+    add_wgmma(contiguous, contiguous, {}, &all);
+    add_wgmma(masked, {}, {}, &all);
+    add_wgmma(layers, layers, relayed, &all);
     for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels)
       for (const std::string& line : gradients)
         if (kernel.over_k) all.insert(line + ": " + kernel.name);

@@ -59,12 +59,12 @@ void run_tiles(const Families& families, Run* portable) {
 }
 
 // visit() with every kernel for rows in order, or through a list, in turn: the plan takes one of them by how many rows a group
-// has, but each must serve any number.
+// has, but each must serve any number. `relay`: those that relay rows too.
 template <typename Visit>
-void each_kernel_for_rows(bool list, const Visit& visit) {
+void each_kernel_for_rows(bool list, bool relay, const Visit& visit) {
   int count = 0;
   for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels) {
-    if (kernel.over_k || kernel.gathered != list) continue;
+    if (kernel.over_k || kernel.takes_list() != list || (kernel.relayed && !relay)) continue;
     INFO("forced: " << kernel.name);
     const Forced forced(kernel.name);
     visit();
@@ -163,7 +163,7 @@ void require_same_product(Families& families, const GemmCase& line) {
   REQUIRE(families.plan.has_wgmma() == has_kernel);
   REQUIRE((hopper.d().all_bits() == want));
   if (!has_kernel || variable) return;
-  each_kernel_for_rows(list, [&] {
+  each_kernel_for_rows(list, false, [&] {
     GemmRun forced(families.hopper, line);
     forced.run();
     REQUIRE((forced.d().all_bits() == want));
@@ -232,7 +232,9 @@ void require_same_layer(Families& families, const MoeCase& line) {
   if (has_product) REQUIRE(families.plan.has_wgmma() == (line.sm_limit != 1));
   REQUIRE((hopper.output_bits() == want));
   if (line.gradients != 0 || line.sm_limit == 1) return;  // a backward has products of several kinds
-  each_kernel_for_rows(line.input_rows == GGM_ROWS_TOKENS, [&] {
+  // Not under the ordered combine, and not rows that the copy engine never reads.
+  const bool relay = line.combine != GGM_COMBINE_ORDERED && line.in_features >= 8 && line.in_features % 8 == 0;
+  each_kernel_for_rows(line.input_rows == GGM_ROWS_TOKENS, relay, [&] {
     Run forced(families.hopper, line);
     forced.run();
     REQUIRE((forced.output_bits() == want));
@@ -279,7 +281,21 @@ void repeat_product(const GemmCase& line, int times) {
     CHECK(differences_of_runs(families.hopper.backend(), run.call(), times) == 0);
   };
   if (line.layout == GGM_LAYOUT_VARIABLE_K) return repeat();
-  each_kernel_for_rows(line.form == GGM_GROUPS_ROW_GROUP, repeat);
+  each_kernel_for_rows(line.form == GGM_GROUPS_ROW_GROUP, false, repeat);
+}
+
+// Rows so long that their window holds 1,024 of them, which then pass through it several times.
+const char* const kRelay = "wgmma_144x128_relay";
+constexpr Index kLongRow = 16376;
+
+LayerSpec long_rows(Index experts) {
+  LayerSpec spec;
+  spec.type = GGM_TYPE_BFLOAT16;
+  spec.top_k = 6;
+  spec.experts = experts;
+  spec.in_features = kLongRow;
+  spec.out_features = 40;
+  return spec;
 }
 
 LayerSpec layer_spec(std::int32_t combine, Index experts) {
@@ -315,16 +331,14 @@ void repeat_layer(std::int32_t combine, bool backward, Index tokens, int times) 
 
 // ---- graphs, streams and limits ----
 
-// A graph of one captured call, replayed with other ids in the same memory: another batch of 5,100 rows, all of them of the
-// experts of one token, and none at all.
-void replay(std::int32_t combine, bool backward) {
-  INFO("combine " << combine << ", backward " << backward);
-  constexpr Index kTokens = 1700;  // three slots each
+// A graph of one captured call, replayed with other ids in the same memory: another batch, all of its rows of the experts of
+// one token, and none at all. Three slots a token.
+void replay(const LayerSpec& spec, Index count, bool backward) {
+  INFO("combine " << spec.combine << ", backward " << backward << ", K " << spec.in_features);
   Families families;
-  const LayerSpec spec = layer_spec(combine, 24);
   CaptureGraph graph;
   graph.keep_graph = true;
-  Layer layer(families.hopper, spec, first_tokens(kTokens));
+  Layer layer(families.hopper, spec, first_tokens(count));
   layer.scene().set_observer(&graph);
   layer.scene().set_stream(graph.stream());
   Buffer workspace(families.hopper.backend(), std::size_t{64} << 20);  // lives as long as the graph
@@ -334,7 +348,7 @@ void replay(std::int32_t combine, bool backward) {
   REQUIRE(families.plan.has_wgmma());
   for (const char* routing : {"other tokens", "one token's experts", "no rows", "other tokens again"}) {
     INFO("replayed with " << routing);
-    std::vector<Index> tokens = first_tokens(kTokens);
+    std::vector<Index> tokens = first_tokens(count);
     for (Index& token : tokens) token = std::strcmp(routing, "one token's experts") == 0 ? 7 : token * 3 + 9000;
     Layer plain(families.portable, spec, tokens);
     if (std::strcmp(routing, "no rows") == 0) plain.ids().fill([](Index, Index, Index) { return -1; });
@@ -349,15 +363,8 @@ void replay(std::int32_t combine, bool backward) {
 }
 
 // Two calls on a stream each, several times back to back, in workspaces of their own.
-void two_streams(const GemmCase& first_line, const GemmCase& second_line) {
-  Families families;
-  const Backend& backend = families.hopper.backend();
-  require_same_product(families, first_line);
-  require_same_product(families, second_line);
-  GemmRun first(families.hopper, first_line), second(families.hopper, second_line);
-  first.run();
-  second.run();
-  const ReadyCall calls[] = {first.call(), second.call()};
+void two_streams(const Backend& backend, const ReadyCall& first, const ReadyCall& second) {
+  const ReadyCall calls[] = {first, second};
   Repeated outputs[] = {{backend, calls[0].outputs}, {backend, calls[1].outputs}};
   Buffer workspaces[] = {{backend, calls[0].workspace_bytes}, {backend, calls[1].workspace_bytes}};
   BusyStream streams[] = {BusyStream(backend), BusyStream(backend)};
@@ -371,6 +378,16 @@ void two_streams(const GemmCase& first_line, const GemmCase& second_line) {
     for (Repeated& output : outputs) output.compare();
   }
   for (Repeated& output : outputs) CHECK(output.differences() == 0);
+}
+
+void two_products(const GemmCase& first_line, const GemmCase& second_line) {
+  Families families;
+  require_same_product(families, first_line);
+  require_same_product(families, second_line);
+  GemmRun first(families.hopper, first_line), second(families.hopper, second_line);
+  first.run();
+  second.run();
+  two_streams(families.hopper.backend(), first.call(), second.call());
 }
 
 }  // namespace
@@ -481,10 +498,59 @@ TEST_CASE("hopper: 1000 runs of layers of dozens of experts, GPU", "[gpu][hopper
 
 TEST_CASE("hopper: a captured layer replayed with other routing and with no rows, GPU", "[gpu][hopper]") {
   for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
-    for (const bool backward : {false, true}) replay(combine, backward);
+    for (const bool backward : {false, true}) replay(layer_spec(combine, 24), 1700, backward);
 }
 
-TEST_CASE("hopper: two products on two streams at once, GPU", "[gpu][hopper]") {
-  two_streams(many_groups(kVariableK, 392, 264), many_groups(kList, 520, 72));
-  two_streams(many_groups(kInOrder, 520, 200), many_groups(kInOrder, 136, 72));
+TEST_CASE("hopper: relayed rows have the bits of the portable kernels, however often they pass the window, GPU",
+          "[gpu][hopper]") {
+  Families families;
+  struct Shape {
+    Index tokens, top_k, experts, in_features, out_features;
+    Ids ids;
+  };
+  int lines = 0;
+  for (const Shape& shape : {Shape{300, 8, 1, kLongRow, 264, Ids::uniform}, Shape{200, 8, 30, kLongRow, 8, Ids::skewed},
+                             Shape{400, 6, 3, 8200, 136, Ids::some_none}, Shape{1200, 8, 1, 4096, 2100, Ids::uniform},
+                             Shape{900, 4, 60, 136, 264, Ids::skewed}}) {
+    MoeCase c;
+    c.type = GGM_TYPE_BFLOAT16;
+    c.data = Data::random;
+    c.routing = {shape.tokens, shape.top_k, shape.experts, Locality::all_local, shape.ids, 9u};
+    c.in_features = shape.in_features;
+    c.out_features = shape.out_features;
+    c.combine = GGM_COMBINE_TWO_STEP;
+    c.routing_weight_type = GGM_TYPE_FLOAT32;
+    if (lines++ % 2 == 1) {  // the routing arrays are given, with rows that nobody has, and one cluster does it all
+      c.id_type = 0;
+      c.routing.locality = Locality::max_rows;
+      c.sm_limit = 2;
+    }
+    require_same_layer<MoeForwardRun>(families, c);
+  }
+}
+
+TEST_CASE("hopper: 1000 runs of relayed rows, GPU", "[gpu][hopper]") {
+  const Forced forced(kRelay);
+  Families families;
+  for (const Index experts : {6, 20}) {
+    INFO(experts << " experts");
+    Layer layer(families.hopper, long_rows(experts), first_tokens(300));
+    layer.forward();
+    REQUIRE(families.plan.has(kRelay));
+    CHECK(differences_of_runs(families.hopper.backend(), layer.forward_call(), 1000) == 0);
+  }
+}
+
+TEST_CASE("hopper: a captured layer of relayed rows replayed with other routing and with no rows, GPU", "[gpu][hopper]") {
+  const Forced forced(kRelay);
+  replay(long_rows(8), 500, false);
+}
+
+TEST_CASE("hopper: layers of relayed rows on two streams at once, GPU", "[gpu][hopper]") {
+  const Forced forced(kRelay);
+  Families families;
+  Layer first(families.hopper, long_rows(8), first_tokens(500)), second(families.hopper, long_rows(20), first_tokens(300));
+  first.forward();
+  second.forward();
+  two_streams(families.hopper.backend(), first.forward_call(), second.forward_call());
 }

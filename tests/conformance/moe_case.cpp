@@ -24,6 +24,71 @@ constexpr std::uint32_t kGradientMasks[] = {
     GGM_GRADIENT_WEIGHT | GGM_GRADIENT_BIAS,
     GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT | GGM_GRADIENT_ROUTING_WEIGHTS | GGM_GRADIENT_BIAS};
 
+// Lines that are there for one kind of kernel each, beside those of all pairs.
+struct Lines {
+  std::int32_t type;
+  Data data;
+  bool backward;
+
+  // A layer whose product, y's or that of dx, has `columns` columns of `inner` terms.
+  MoeCase line(const RoutingCase& routing, Index columns, Index inner, std::int32_t order, std::int32_t combine,
+               std::uint32_t gradients) const {
+    MoeCase c;
+    c.type = type;
+    c.data = data;
+    c.routing = routing;
+    c.in_features = backward ? columns : inner;
+    c.out_features = backward ? inner : columns;
+    c.order = order;
+    c.combine = combine;
+    if (backward) c.gradients = gradients;
+    return c;
+  }
+  std::int32_t weights() const { return type == GGM_TYPE_FLOAT64 ? type : GGM_TYPE_FLOAT32; }
+
+  // For each height of row tiles: few, some and many rows an expert.
+  void add_heights(std::int32_t order, std::int32_t combine, std::vector<MoeCase>* cases) const {
+    struct Height {
+      Index tokens, experts, in_features, out_features;
+    };
+    for (const Height& height : {Height{9, 5, 24, 17}, Height{50, 3, 70, 65}, Height{150, 2, 200, 129}}) {
+      MoeCase c = line({height.tokens, 3, height.experts, Locality::all_local, Ids::uniform, 1u}, 0, 0, order, combine,
+                       kGradientMasks[6]);
+      c.in_features = height.in_features;
+      c.out_features = height.out_features;
+      c.routing_weight_type = weights();
+      cases->push_back(c);
+    }
+  }
+  // Rows that come in order instead of through a list: few, and many with a long K.
+  void add_in_order(std::int32_t order, std::int32_t combine, std::vector<MoeCase>* cases) const {
+    for (const bool many : {false, true}) {
+      MoeCase c = line({many ? 170 : 30, 3, many ? 1 : 3, Locality::all_local, Ids::uniform, 2u}, 40, many ? 1032 : 72, order,
+                       combine, GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT);
+      (backward ? c.output_rows : c.input_rows) = GGM_ROWS_GROUPED;
+      cases->push_back(c);
+    }
+  }
+  // Rows of tokens that the forward relays: many an expert, more columns than terms.
+  void add_relayed(std::int32_t order, std::vector<MoeCase>* cases) const {
+    for (const std::int32_t output_rows : {GGM_ROWS_TOKENS, GGM_ROWS_GROUPED}) {
+      MoeCase c = line({300, 3, 4, Locality::all_local, Ids::uniform, 6u}, 264, 136, order, GGM_COMBINE_TWO_STEP, 0);
+      c.output_rows = output_rows;
+      c.routing_weight_type = weights();
+      cases->push_back(c);
+    }
+  }
+  // Few rows an expert and no more than a product: two on average, of at most 64 ids; and eight, of more ids, with a long K.
+  void add_few(std::int32_t order, std::vector<MoeCase>* cases) const {
+    for (const bool more : {false, true}) {
+      MoeCase c = line({more ? 20 : 8, 4, more ? 10 : 16, Locality::all_local, Ids::uniform, 5u}, 40, more ? 2056 : 72, order,
+                       GGM_COMBINE_TWO_STEP, GGM_GRADIENT_X);
+      c.routing_weight_type = weights();
+      cases->push_back(c);
+    }
+  }
+};
+
 }  // namespace
 
 std::string MoeCase::text() const {
@@ -85,60 +150,16 @@ std::vector<MoeCase> moe_cases(std::int32_t type, Data data, bool backward) {
     if (backward) c.gradients = kGradientMasks[row[19]];
     cases.push_back(c);
   }
-  // For every order and combine a layer for each height of row tiles: few, some and many rows an expert.
-  struct Height {
-    Index tokens, experts, in_features, out_features;
-  };
-  for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
-    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
-      for (const Height& height : {Height{9, 5, 24, 17}, Height{50, 3, 70, 65}, Height{150, 2, 200, 129}}) {
-        MoeCase c;
-        c.type = type;
-        c.data = data;
-        c.routing = {height.tokens, 3, height.experts, Locality::all_local, Ids::uniform, 1u};
-        c.in_features = height.in_features;
-        c.out_features = height.out_features;
-        c.order = order;
-        c.combine = combine;
-        c.routing_weight_type = wide ? type : GGM_TYPE_FLOAT32;
-        if (backward) c.gradients = kGradientMasks[6];
-        cases.push_back(c);
-      }
-  // Rows that come in order instead of through a list have kernels of their own: few rows, and many with a long K.
-  for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
-    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP})
-      for (const bool many : {false, true}) {
-        if (!is_16bit(type)) continue;
-        MoeCase c;
-        c.type = type;
-        c.data = data;
-        c.routing = {many ? 170 : 30, 3, many ? 1 : 3, Locality::all_local, Ids::uniform, 2u};
-        const Index product_k = many ? 1032 : 72, product_n = 40;
-        c.in_features = backward ? product_n : product_k;
-        c.out_features = backward ? product_k : product_n;
-        (backward ? c.output_rows : c.input_rows) = GGM_ROWS_GROUPED;
-        c.order = order;
-        c.combine = combine;
-        if (backward) c.gradients = GGM_GRADIENT_X | GGM_GRADIENT_WEIGHT;
-        cases.push_back(c);
-      }
-  // Few rows an expert and no more than a product: two on average, of at most 64 ids; and eight, of more ids, with a long K.
-  for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
-    for (const bool more : {false, true}) {
-      if (!is_16bit(type)) continue;
-      MoeCase c;
-      c.type = type;
-      c.data = data;
-      c.routing = {more ? 20 : 8, 4, more ? 10 : 16, Locality::all_local, Ids::uniform, 5u};
-      const Index product_k = more ? 2056 : 72, product_n = 40;
-      c.in_features = backward ? product_n : product_k;
-      c.out_features = backward ? product_k : product_n;
-      c.order = order;
-      c.combine = GGM_COMBINE_TWO_STEP;
-      c.routing_weight_type = GGM_TYPE_FLOAT32;
-      if (backward) c.gradients = GGM_GRADIENT_X;
-      cases.push_back(c);
+  const Lines lines{type, data, backward};
+  for (const std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN}) {
+    for (const std::int32_t combine : {GGM_COMBINE_ORDERED, GGM_COMBINE_TWO_STEP}) {
+      lines.add_heights(order, combine, &cases);
+      if (is_16bit(type)) lines.add_in_order(order, combine, &cases);
     }
+    if (!is_16bit(type)) continue;
+    if (!backward) lines.add_relayed(order, &cases);
+    lines.add_few(order, &cases);
+  }
   return cases;
 }
 

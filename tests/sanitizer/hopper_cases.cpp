@@ -34,8 +34,9 @@ void products_over_k(std::int32_t type) {
   gemm({type, GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_SIZES, GGM_INDEX_INT32, 0, 3, 90, 24, 136, true, kOneCluster});
 }
 
-// About 170 rows an expert, or few. Inner products, the ordered combine, rows added to, and copies of sorted rows for the
-// gradient. Three slots a token: with two the ordered combine stores all rows in the bytes of its sum, and none waits.
+// About 170 rows an expert, which the forward relays but for the ordered combine, or few. Inner products, the ordered combine,
+// rows added to, and copies of sorted rows for the gradient. Three slots a token: with two the ordered combine stores all rows
+// in the bytes of its sum, and none waits.
 void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int32_t input_rows, bool wide,
            std::int64_t experts = 4) {
   MoeCase c{type, order, combine, 232, 3};
@@ -70,6 +71,8 @@ void hopper_calls(const std::function<bool(const std::string&)>& selected) {
   if (selected("hopper_layers_two_step")) {
     layers(GGM_COMBINE_TWO_STEP);
     layer(GGM_TYPE_FLOAT16, GGM_ORDER_NK, GGM_COMBINE_TWO_STEP, GGM_ROWS_GROUPED, true);
+    for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
+      layer(GGM_TYPE_FLOAT16, order, GGM_COMBINE_TWO_STEP, GGM_ROWS_TOKENS, false);
   }
   DeviceMemory::clears = false;
 }

@@ -57,6 +57,15 @@ std::int64_t tiles_of_worst_way(int tile_rows, std::int64_t groups, std::int64_t
   return most;
 }
 
+template <typename Plan>
+Plan plan_of(MoeKind kind, const ggm_moe_problem_t& in) {
+  MoeProblem problem;
+  GGM_REQUIRE_OK(make_problem(kind, in, &problem));
+  Plan plan;
+  GGM_REQUIRE_OK(make_plan(problem, card(), &plan));
+  return plan;
+}
+
 }  // namespace
 
 static_assert(most_tiles(kTablelessKernels[0], 256, 2048) == 256 + (2048 - 256) / 8, "the grid of the largest call");
@@ -223,18 +232,10 @@ TEST_CASE("tableless choice: layers whose rows are summed behind the product, wi
   plain.weight_order = GGM_ORDER_NK;
   plain.gradients = GGM_GRADIENT_X;
   const auto forward = [](const ggm_moe_problem_t& in) {
-    MoeProblem problem;
-    GGM_REQUIRE_OK(make_problem(MoeKind::forward, in, &problem));
-    MoeForwardPlan plan;
-    GGM_REQUIRE_OK(make_plan(problem, card(), &plan));
-    return plan.kernels.tableless >= 0;
+    return plan_of<MoeForwardPlan>(MoeKind::forward, in).kernels.tableless >= 0;
   };
   const auto dx = [](const ggm_moe_problem_t& in) {
-    MoeProblem problem;
-    GGM_REQUIRE_OK(make_problem(MoeKind::backward, in, &problem));
-    MoeBackwardPlan plan;
-    GGM_REQUIRE_OK(make_plan(problem, card(), &plan));
-    return plan.dx_kernels.tableless >= 0;
+    return plan_of<MoeBackwardPlan>(MoeKind::backward, in).dx_kernels.tableless >= 0;
   };
   CHECK(forward(plain));
   CHECK(dx(plain));

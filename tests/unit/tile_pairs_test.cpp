@@ -22,11 +22,11 @@ struct Block {
   Index left, left_end, right, right_end;
 };
 
-std::vector<Block> blocks_of(const TilePairs& pairs, Index left, Index right) {
+std::vector<Block> blocks_of(const TilePairs& pairs, Index left, Index right, std::uint32_t most_right = 0) {
   std::vector<Block> blocks;
   for (Index index = 0; index < pairs.count(); ++index)
     for (const int block : {0, 1}) {
-      const TilePairs::Corner at = pairs.corner(index, block);
+      const TilePairs::Corner at = pairs.corner(index, block, most_right);
       REQUIRE(at.left >= 0);
       REQUIRE(at.right >= 0);
       REQUIRE(at.left % pairs.left_tile == 0);
@@ -129,6 +129,26 @@ TEST_CASE("tile pairs: for a fixed left tile the right tiles come in ascending o
       next[block.left] = block.right_end;
     }
   });
+}
+
+TEST_CASE("tile pairs: in parts of the right extent the same tiles, all of one part before the next", "[host]") {
+  const auto before = [](const Block& a, const Block& b) { return a.left != b.left ? a.left < b.left : a.right < b.right; };
+  const auto same = [](const Block& a, const Block& b) {
+    return a.left == b.left && a.left_end == b.left_end && a.right == b.right && a.right_end == b.right_end;
+  };
+  int parted = 0;
+  for (const std::uint32_t most : {1u, 144u, 288u, 300u, 600u, 100000u})
+    each_group([&](const TilePairs& pairs, Index left, Index right, const ggm::WgmmaKernel&) {
+      INFO("parts of " << most);
+      std::vector<Block> whole = blocks_of(pairs, left, right), parts = blocks_of(pairs, left, right, most);
+      const Index pair = pairs.width * (pairs.shares_left ? 2 : 1), part = std::max<Index>(most / pair, 1) * pair;
+      for (std::size_t i = 1; i < parts.size(); ++i) REQUIRE(parts[i].right / part >= parts[i - 1].right / part);
+      parted += part < right;
+      std::sort(whole.begin(), whole.end(), before);
+      std::sort(parts.begin(), parts.end(), before);
+      REQUIRE(std::equal(whole.begin(), whole.end(), parts.begin(), parts.end(), same));
+    });
+  CHECK(parted > 100);
 }
 
 TEST_CASE("tile pairs: no pair for a group without rows or columns", "[host]") {

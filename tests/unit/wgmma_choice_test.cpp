@@ -44,6 +44,10 @@ ProductShape gathered(ProductShape shape) {
   shape.gathered = true;
   return shape;
 }
+ProductShape relayed(ProductShape shape) {
+  shape.gathered = shape.may_relay = true;
+  return shape;
+}
 ProductShape variable_k() {
   ProductShape shape = rows_of(4096);
   shape.variable_k = true;
@@ -193,8 +197,35 @@ TEST_CASE("wgmma choice: rows of a list that may be sorted take the kernel of ro
   require_refused(GGM_STATUS_UNSUPPORTED, shape, "wgmma_144x128");
 }
 
+// One H200: time of the forward with rows relayed over that with rows gathered (docs/kernels-tried.md). Where relaying won less
+// than 2.3 % either may be taken.
+TEST_CASE("wgmma choice: rows are relayed where that was faster", "[host]") {
+  struct Measured {
+    std::int64_t groups, columns, inner;
+    double average, ratio;
+  };
+  constexpr Measured kMeasured[] = {
+      {8, 28672, 4096, 4096, 0.952},  {128, 5760, 2880, 1024, 0.920}, {64, 2048, 2048, 4096, 0.921},
+      {128, 1536, 2048, 2048, 0.949}, {256, 4096, 7168, 512, 0.993},  {128, 3072, 4096, 2048, 0.994},
+      {8, 28672, 4096, 1024, 0.955},  {128, 5760, 2880, 128, 0.976},  {64, 2048, 2048, 512, 0.967},
+      {128, 1536, 2048, 256, 1.033},  {256, 4096, 7168, 128, 1.024},  {128, 3072, 4096, 256, 0.989},
+      {8, 28672, 4096, 256, 0.957},   {128, 3072, 4096, 128, 1.026},  {8, 4096, 14336, 4096, 1.408},
+      {128, 2880, 2880, 1024, 0.921}, {64, 2048, 1024, 4096, 0.868},  {128, 2048, 768, 2048, 0.886},
+      {256, 7168, 2048, 512, 0.888},  {128, 4096, 1536, 2048, 0.854}, {8, 4096, 14336, 1024, 1.185},
+      {128, 2880, 2880, 128, 1.013},  {64, 2048, 1024, 512, 0.926},   {128, 2048, 768, 256, 0.925},
+      {256, 7168, 2048, 128, 0.941},  {128, 4096, 1536, 256, 0.892}};
+  for (const Measured& m : kMeasured) {
+    INFO(m.groups << " groups of " << m.average << " rows, " << m.columns << " x " << m.inner);
+    const ProductShape shape = product(m.groups, m.columns, m.inner, m.average);
+    if (m.ratio < 0.977 || m.ratio >= 1) CHECK(kWgmmaKernels[kernel_of(relayed(shape))].relayed == (m.ratio < 1));
+    CHECK_FALSE(kWgmmaKernels[kernel_of(gathered(shape))].relayed);
+    CHECK_FALSE(kWgmmaKernels[kernel_of(shape)].takes_list());
+  }
+}
+
 TEST_CASE("wgmma choice: every kernel of the table is taken for something, and fits what it is taken for", "[host]") {
   bool taken[kWgmmaKernelCount] = {};
+  taken[kernel_of(relayed(rows_of(1000)))] = true;
   for (const double average : {1.0, 1000.0})
     for (const bool list : {false, true})
       for (const bool over_k : {false, true}) {
@@ -259,7 +290,8 @@ TEST_CASE("GGM_KERNELS: the name of a wgmma kernel leaves that one, however few 
     const Forced forced(row.name);
     INFO(row.name);
     ProductShape fits = row.over_k ? variable_k() : rows_of(3);
-    fits.gathered = row.gathered;
+    fits.gathered = row.takes_list();
+    fits.may_relay = row.relayed;
     ProductKernels kernels;
     GGM_REQUIRE_OK(choose_kernels(fits, hopper(), 132, &kernels));
     CHECK(kernels.wgmma == kernel);

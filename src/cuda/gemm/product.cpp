@@ -80,7 +80,7 @@ ggm_status_t run_product(const Product& product, bool table_made, const Launch& 
     return launch_tableless(kernels.tableless, product.build, product.call, first ? launch : behind(launch));
   if (!table_made) GGM_TRY(build_groups(product.build, product.grid(), product.table, first ? launch : behind(launch)));
   if (kernels.wgmma < 0) return launch_gemm(kernels.portable, product.call, unaligned(a) && unaligned(b), behind(launch));
-  return launch_wgmma(kernels.wgmma, product.call, a, b, map_d(product.build, product.call), behind(launch));
+  return launch_wgmma(kernels.wgmma, product.call, a, b, map_d(product.build, product.call), product.relay, behind(launch));
 }
 
 ggm_status_t run_array_product(const ProductKernels& kernels, const ArrayBuild& build, GemmCall call,

@@ -19,6 +19,8 @@ struct Product {
   bool has_table() const { return kernels.tableless < 0; }
   // Whether its kernel finds its rows by the ids, so that nothing else must.
   bool finds_rows() const { return kernels.tableless >= 0 && build.ids.ids != nullptr; }
+  // Whether its kernel relays rows of A, so that `relay` must be filled in, with zero counts.
+  bool relays() const { return kernels.wgmma >= 0 && kernels.tableless < 0 && kWgmmaKernels[kernels.wgmma].relayed; }
   TileGrid grid() const;
   // For a step in front that can make the table by the way; not where its order or its groups depend on more than sizes.
   bool has_recipe() const { return has_table() && !build.rows_are_k && build.skip_without == nullptr; }
@@ -29,6 +31,7 @@ struct Product {
   GemmCall call;
   TablePointers table;
   MapSource a, b;
+  Relay relay;
 };
 
 // Builds the table, unless that is done or there is none, and launches the kernel.

@@ -36,6 +36,7 @@ const void* find_kernel(int kernel, Type type, Order b_order) {
     if (row.gathered) return contiguous ? wgmma_kernel_few_gather_contiguous(type) : wgmma_kernel_few_gather_strided(type);
     return contiguous ? wgmma_kernel_few_rows_contiguous(type) : wgmma_kernel_few_rows_strided(type);
   }
+  if (row.relayed) return contiguous ? wgmma_kernel_relay_contiguous(type) : wgmma_kernel_relay_strided(type);
   if (row.gathered) return contiguous ? wgmma_kernel_gather_contiguous(type) : wgmma_kernel_gather_strided(type);
   return contiguous ? wgmma_kernel_rows_contiguous(type) : wgmma_kernel_rows_strided(type);
 }
@@ -117,6 +118,16 @@ ggm_status_t make_map(const MapSource& source, MapBoxes boxes, OperandMap* map) 
   return boxes == MapBoxes::steps ? GGM_STATUS_SUCCESS : encode_rows(source, kStepRows / 2, &map->boxes[1]);
 }
 
+// The window that rows of A pass through, as a tensor of rows.
+MapSource window_of(const MapSource& a, const Relay& relay) {
+  MapSource window = a;
+  window.base = relay.window;
+  window.ld_bytes = relay.row_bytes;
+  window.rows = relay.rows + kRelayTail;
+  window.divided = false;
+  return window;
+}
+
 // How the rows of x for inner products come: through the stages of operands where they are aligned, sorted ones by the copy
 // engine; else each is read where it is needed.
 ggm_status_t make_dots_map(const WgmmaKernel& row, const GemmCall& call, const MapSource& a, const MapSource& d,
@@ -187,13 +198,17 @@ ggm_status_t load_wgmma_kernels(bool* usable) {
 }
 
 ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, const MapSource& d,
-                          const Launch& launch) {
+                          const Relay& relay, const Launch& launch) {
   if (call.group_count == 0) return GGM_STATUS_SUCCESS;
   const WgmmaKernel& row = kWgmmaKernels[kernel];
   HopperCall hopper;
   hopper.gemm = call;
   GGM_TRY(make_map(b, MapBoxes::steps, &hopper.left_map));
-  if (!row.gathered) GGM_TRY(make_map(a, row.over_k ? MapBoxes::steps_and_halves : MapBoxes::widths, &hopper.right_map));
+  hopper.relay = relay;
+  if (row.relayed)
+    GGM_TRY(make_map(window_of(a, relay), MapBoxes::widths, &hopper.right_map));
+  else if (!row.gathered)
+    GGM_TRY(make_map(a, row.over_k ? MapBoxes::steps_and_halves : MapBoxes::widths, &hopper.right_map));
   GGM_TRY(make_result_map(call, d, &hopper.result));
   GGM_TRY(make_dots_map(row, call, a, d, &hopper));
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/device/gemm_call.h"
+#include "cuda/device/hopper/relay.h"
 #include "cuda/runtime/launch.h"
 #include "plan/wgmma_table.h"
 
@@ -28,8 +29,8 @@ ggm_status_t load_wgmma_kernels(bool* usable);
 
 // Puts kWgmmaKernels[kernel] on the stream, on at most `launch.multiprocessors` of them, which must be 2 or more. The table of
 // `call` must count pairs of tiles (TileGrid). Neither a nor b has an obstacle; rows which come through a list are not mapped.
-// Where d has one, or results need more than a rounding, threads store them.
+// Where d has one, or results need more than a rounding, threads store them. `relay`: what a relayed row of the table asks for.
 ggm_status_t launch_wgmma(int kernel, const GemmCall& call, const MapSource& a, const MapSource& b, const MapSource& d,
-                          const Launch& launch);
+                          const Relay& relay, const Launch& launch);
 
 }  // namespace ggm::cuda

@@ -4,6 +4,7 @@
 #include "cuda/gemm/product.h"
 #include "cuda/moe/moe.h"
 #include "cuda/moe/steps.h"
+#include "cuda/rows/rows.h"
 
 namespace ggm::cuda {
 namespace {
@@ -76,6 +77,26 @@ FewIds few_ids(const Forward& f) {
   return few;
 }
 
+Relay relay_of(const Forward& f, const Product& product) {
+  const MoeProblem& problem = f.problem;
+  const RelayPlan& plan = f.plan.relay;
+  Relay relay;
+  relay.from = static_cast<const char*>(f.tensors.x);
+  relay.from_ld_bytes = problem.x_ld * bytes_of(problem.x_type);
+  relay.row_bytes = static_cast<std::int32_t>(problem.in_features * bytes_of(problem.x_type));
+  relay.window = plan.window.at<char>(f.workspace);
+  relay.rows = static_cast<std::int32_t>(plan.window_rows);
+  relay.pieces = plan.pieces;
+  relay.batch_rows = plan.batch_rows;
+  relay.most_right = static_cast<std::int32_t>(plan.part);
+  relay.left_tiles = static_cast<std::uint32_t>(ceil_div(problem.out_features, product.grid().left_tile));
+  relay.total = f.rows.group_offsets + problem.routing.experts;
+  relay.batches = plan.counts.at<unsigned long long>(f.workspace);
+  relay.copied = reinterpret_cast<std::uint32_t*>(relay.batches + 1);
+  relay.used = relay.copied + plan.chunks;
+  return relay;
+}
+
 ggm_status_t run_columns(const Forward& f, const ColumnPart& part) {
   GroupBuild build;
   GemmCall call;
@@ -84,7 +105,11 @@ ggm_status_t run_columns(const Forward& f, const ColumnPart& part) {
   build.ids = few_ids(f);
   const RowResult y = columns_of(y_result(f), part);
   GGM_TRY(begin_result(y, f.problem, f.rows, &build, &call.epilogue, f.launch));
-  const Product product(f.plan.kernels, build, call, table_pointers(f.plan.table, f.workspace));
+  Product product(f.plan.kernels, build, call, table_pointers(f.plan.table, f.workspace));
+  if (product.relays()) {
+    product.relay = relay_of(f, product);
+    GGM_TRY(clear(product.relay.batches, f.plan.relay.counts.bytes, f.launch));
+  }
   bool table_made = false;
   if (part.first == 0 && !product.finds_rows())
     GGM_TRY(make_rows(f.problem, f.plan.scratch, f.tensors, f.workspace, f.rows, &product, &table_made, f.launch));

@@ -6,7 +6,8 @@
 // it). The blocks of a cluster work on neighbouring tiles and bring each other one half of what both need (tile_pairs.h).
 //
 // Rows that come through a list are fetched by four more warps. Where groups have many of them, both warpgroups multiply the
-// same tile then (storage.cuh).
+// same tile then (storage.cuh); or one warp copies every row once, to where the rows of a tile follow each other
+// (relay_feed.cuh).
 //
 // The left operand is B and the right one A, so that the sums have D turned: the rows of a group, or those of a weight
 // gradient's result, can be cut into tiles of any multiple of 8 then, and the columns of a tile begin at whole lines of memory.
@@ -15,6 +16,7 @@
 #include "cuda/device/epilogue/turned_rows.cuh"
 #include "cuda/device/hopper/gather_feed.cuh"
 #include "cuda/device/hopper/mapped_rows.cuh"
+#include "cuda/device/hopper/relay_feed.cuh"
 #include "cuda/device/hopper/straight_rows.cuh"
 #include "cuda/device/hopper/tile_feed.cuh"
 #include "cuda/device/hopper/wgmma_tile.cuh"
@@ -45,6 +47,7 @@ __device__ __forceinline__ void init_barriers(Shared& shared) {
       ptx::init_barrier(ptx::shared_address(shared.staging_turn + i), kWarpgroup);
       ptx::init_barrier(ptx::shared_address(shared.dots_read + i), kWarpgroup);
     }
+    if constexpr (Shared::kRelayed) ptx::init_barrier(ptx::shared_address(&shared.pieces_full), 32);
     ptx::fence_barrier_init();
   }
   ptx::cluster_sync();
@@ -126,6 +129,8 @@ __device__ __forceinline__ void multiply_tiles(const HopperCall& call, Shared& s
         if (call.dots_by_stages) DotStages<Shared>(shared, notice, group).begin();  // the same holds for these stages
       if constexpr (kTurns) ptx::named_arrive(kOrderBarrier + 1 - group, kBoth);
     });
+    if constexpr (Shared::kRelayed)
+      if (ptx::fresh_thread() % kWarpgroup == 0) count_used(call.relay, notice.tiles[0]);
     const bool straight = may_straight && notice.tiles[0].m_left <= kStraightRows;
     if (straight) store_straight<Element>(notice.tiles[0], sums);
     // The first warpgroup's turn comes after the second one's last tile, the second one's after the first one's of this round.
@@ -155,14 +160,18 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
   const int warp = ptx::uniform(static_cast<int>(threadIdx.x) / 32 % 4);
   // The registers of a multiprocessor, divided among the warpgroups.
   constexpr bool kGathered = Shared::kGathered;
-  constexpr int kFeeding = kGathered ? 24 : 40, kGathering = 40, kMultiplying = kGathered ? 224 : 232;
+  constexpr int kFeeding = kGathered ? 32 : 40, kGathering = 48, kMultiplying = kGathered ? 216 : 232;
   if (role == 0) {
     ptx::shrink_registers<kFeeding>();
     if (warp == 0) schedule_tiles(call, shared);
     const int dot_stages = call.dots_by_stages ? DotStages<Shared>::kCount : 0;
     if (warp == 1) feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), dot_stages);
-    if constexpr (!kGathered)
+    if constexpr (Shared::kRelayed) {
+      if (warp == 2) feed_operand(shared, RelayedFeed<Shared>(call, shared), dot_stages);
+      if (warp == 3) relay_rows(call, shared);
+    } else if constexpr (!kGathered) {
       if (warp == 2) feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, call.dots_map, shared), dot_stages);
+    }
   } else if (kGathered && role == 1) {
     ptx::shrink_registers<kGathering>();
     if constexpr (kGathered) gather_right(call, shared);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda/device/gemm_call.h"
+#include "cuda/device/hopper/relay.h"
 
 namespace ggm::cuda {
 
@@ -44,6 +45,7 @@ struct HopperCall {
   ResultMap result;
   bool dots_by_stages = false;  // rows of x for inner products go through the stages of operands (dot_stages.cuh)
   OperandMap dots_map;          // x, in sorted rows; the gathering kernel fetches it like A
+  Relay relay;                  // of a kernel that relays rows
   GemmCall gemm;
 };
 

@@ -1,6 +1,7 @@
 // What a block of a wgmma kernel keeps in shared memory, and how its parts speak of it.
 #pragma once
 
+#include "cuda/device/hopper/relay.h"
 #include "cuda/device/ptx/cp_async.cuh"
 #include "cuda/device/ptx/mbarrier.cuh"
 #include "cuda/device/schedule/tile_claim.cuh"
@@ -24,13 +25,23 @@ struct TileNotice {
   std::uint32_t first_step;  // stages that the tiles before have used, modulo 2^32
 };
 
+// Pieces of rows on their way through a block that relays them.
+template <bool relayed>
+struct RelayStorage {};
+template <>
+struct RelayStorage<true> {
+  alignas(1024) char pieces[kRelayPieces][kRelayPieceBytes];
+  std::uint64_t pieces_full;  // barrier
+};
+
 // `gathered`: the right operand's rows come through a list, fetched by four more warps. Where groups have many, that takes
 // longest for each row, so both warpgroups multiply the same rows then, each with 128 rows of the left operand: `together`.
-template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered, bool together,
-          bool few>
-struct HopperShared {
+// `relayed`: one warp copies those rows to where they follow each other (relay_feed.cuh).
+template <int max_right, bool right_outer, int stages, int staging_bytes, bool one_staging, bool gathered, bool relayed,
+          bool together, bool few>
+struct HopperShared : RelayStorage<relayed> {
   static constexpr int kStages = stages, kMaxRight = max_right;
-  static constexpr bool kGathered = gathered, kTogether = together;
+  static constexpr bool kGathered = gathered, kRelayed = relayed, kTogether = together;
   static constexpr bool kFew = few;            // groups of few rows
   static constexpr bool kOverK = right_outer;  // weight gradients: K runs over rows
   // Notices of tiles. NOTE: with two of them a tile is claimed when the last but one is done. That is early enough for its

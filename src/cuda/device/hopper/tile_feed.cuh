@@ -54,10 +54,11 @@ class GroupCursor {
 
 // Where the tile of this block lies in pair `index` of its group, whose descriptor is there; the work of one lane.
 template <typename Shared>
-__device__ __forceinline__ void place_tile(std::int64_t index, int block, std::uint32_t first_step, TileNotice& notice) {
+__device__ __forceinline__ void place_tile(const HopperCall& call, std::int64_t index, int block, std::uint32_t first_step,
+                                           TileNotice& notice) {
   const std::int64_t left = notice.tiles[0].desc.n, right = notice.tiles[0].desc.m;
   const TilePairs pairs(left, right, Shared::kLeftTile, Shared::kMaxRight, Shared::kOverK);
-  const TilePairs::Corner corner = pairs.corner(index, block);
+  const TilePairs::Corner corner = pairs.corner(index, block, Shared::kRelayed ? call.relay.most_right : 0);
   const std::int64_t left0 = min(corner.left, left), right0 = min(corner.right, right);
   notice.left = static_cast<std::int32_t>(left0);
   notice.right = static_cast<std::int32_t>(right0);
@@ -91,7 +92,7 @@ class PairClaims {
         takes_(ptx::block_in_cluster() == 0 && threadIdx.x % 32 == 0),
         // The first pair of a cluster is its own number, so that it need not wait for the counter; not where a tile waits for
         // those before it, because a cluster may start late.
-        first_(call.epilogue.kind == EpilogueKind::ordered ? 0 : gridDim.x / 2) {
+        first_(Shared::kRelayed || call.epilogue.kind == EpilogueKind::ordered ? 0 : gridDim.x / 2) {
     if (!Shared::kFew) take();
   }
 
@@ -171,7 +172,7 @@ __device__ __forceinline__ void schedule_tiles(const HopperCall& hopper, Shared&
         copy_descriptor(cursor.moved() || before == nullptr ? call.groups[cursor.group()] : before->tiles[0].desc,
                         notice.tiles[i].desc);
       __syncwarp();
-      if (lane == 0) place_tile<Shared>(number - cursor.begin(), block, first_step, notice);
+      if (lane == 0) place_tile<Shared>(hopper, number - cursor.begin(), block, first_step, notice);
       first_step += (notice.tiles[0].desc.k + kStepK - 1) / kStepK + (hopper.dots_by_stages ? DotStages<Shared>::kCount : 0);
       before = &notice;
     } else if (lane == 0) {
@@ -297,10 +298,11 @@ class RightFeed {
         to_(ptx::shared_address(shared.right)),
         block_(ptx::uniform(static_cast<int>(ptx::block_in_cluster()))) {}
 
-  __device__ __forceinline__ void begin(const TileNotice& notice) {
+  __device__ __forceinline__ void begin(const TileNotice& notice) { begin_at(notice, ptx::uniform(notice.right)); }
+  __device__ __forceinline__ void begin_at(const TileNotice& notice, std::int32_t outer) {
     width_ = ptx::uniform(notice.width);
     shares_ = k_outer && ptx::uniform(notice.shares_left) == 0;
-    at_.begin(map_, notice, ptx::uniform(notice.right));
+    at_.begin(map_, notice, outer);
     if constexpr (!k_outer) {
       dots_at_.begin(dots_map_, notice, ptx::uniform(notice.right));
       dots_at_.corner.at[0] = ptx::uniform(notice.left);

@@ -54,9 +54,7 @@ class FastContiguousLoader {
     } else {
 #pragma unroll
       for (int i = 0; i < Copies::kCount; ++i) {
-        const std::int32_t row = operand.memory_row(std::int64_t{operand.row0} + Copies::row(i, thread));
-        if (row >= 0) live_ |= 1u << i;
-        from_[i] = base + std::int64_t{max(row, 0)} * ld;
+        take_row(i, operand.memory_row(std::int64_t{operand.row0} + Copies::row(i, thread)), base, ld);
       }
     }
   }
@@ -66,11 +64,8 @@ class FastContiguousLoader {
   __device__ __forceinline__ FastContiguousLoader(const Operand& operand, const MemoryRow& memory_row)
       : to_(Copies::offset()), live_(0), left_(operand.column_end - Copies::chunk() * 8) {
 #pragma unroll
-    for (int i = 0; i < Copies::kCount; ++i) {
-      const std::int32_t row = memory_row(Copies::row(i));
-      if (row >= 0) live_ |= 1u << i;
-      from_[i] = operand.base + Copies::chunk() * kChunkBytes + std::int64_t{max(row, 0)} * operand.ld_bytes;
-    }
+    for (int i = 0; i < Copies::kCount; ++i)
+      take_row(i, memory_row(Copies::row(i)), operand.base + Copies::chunk() * kChunkBytes, operand.ld_bytes);
   }
 
   __device__ __forceinline__ void skip(int steps) {
@@ -94,6 +89,11 @@ class FastContiguousLoader {
   }
 
  private:
+  __device__ __forceinline__ void take_row(int i, std::int32_t row, const char* base, std::int64_t ld) {
+    if (row >= 0) live_ |= 1u << i;
+    from_[i] = base + std::int64_t{max(row, 0)} * ld;
+  }
+
   const char* from_[Copies::kCount];
   std::uint32_t to_;
   unsigned live_, live_now_;  // bit i: row i exists; and this thread's chunk of the current step

@@ -45,6 +45,22 @@ __device__ __forceinline__ void store_box(const CUtensorMap* map, const BoxCorne
 }
 __device__ __forceinline__ void commit_boxes() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
+// Bytes as they follow each other; addresses and their number are multiples of 16. Stores are committed like boxes.
+__device__ __forceinline__ void copy_bytes(std::uint32_t to, const void* from, unsigned bytes, std::uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
+               "r"(bytes), "r"(barrier)
+               : "memory");
+}
+__device__ __forceinline__ void store_bytes(void* to, std::uint32_t from, unsigned bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+}
+
+// Waits until all but the thread's newest `pending` groups have been written.
+template <int pending>
+__device__ __forceinline__ void wait_boxes_written() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(pending) : "memory");
+}
+
 // Waits until shared memory has been read by all but the thread's newest `pending` groups.
 template <int pending>
 __device__ __forceinline__ void wait_boxes_read() {

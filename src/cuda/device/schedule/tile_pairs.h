@@ -40,18 +40,29 @@ struct TilePairs {
     return shares_left ? std::int64_t{left_tiles} * (right_tiles / 2) : std::int64_t{right_tiles} * ((left_tiles + 1) / 2);
   }
 
-  // First left row and first right column of block `block` (0 or 1) in pair `index`. They may lie behind the group's end.
+  // First left row and first right column of block `block` (0 or 1) in pair `index`. They may lie behind the group's end. With
+  // `most_right` the right extent is gone through in parts of so many columns, or of one pair: all left tiles of one, then the
+  // next.
   struct Corner {
     std::int64_t left, right;
   };
-  constexpr GGM_HD Corner corner(std::int64_t index, int block) const {
-    const std::uint32_t rows = shares_left ? right_tiles / 2 : right_tiles;
+  constexpr GGM_HD Corner corner(std::int64_t index, int block, std::uint32_t most_right = 0) const {
+    std::uint32_t rows = shares_left ? right_tiles / 2 : right_tiles, first_row = 0;
     const std::uint32_t columns = shares_left ? left_tiles : (left_tiles + 1) / 2;
+    if (most_right > 0) {
+      const std::uint32_t fit = most_right / (shares_left ? 2 * width : width), part = fit > 1 ? fit : 1;
+      if (part < rows) {
+        first_row = static_cast<std::uint32_t>(index / (std::int64_t{part} * columns)) * part;
+        index -= std::int64_t{first_row} * columns;
+        rows = rows - first_row < part ? rows - first_row : part;
+      }
+    }
     const bool small = count() < 1 << 26;
     const TileCoordinate at = small ? tile_at<std::uint32_t>(static_cast<std::uint32_t>(index), rows, columns)
                                     : tile_at<std::int64_t>(index, rows, columns);
-    if (shares_left) return {at.column * left_tile, (2 * at.row + block) * width};
-    return {(2 * at.column + block) * left_tile, at.row * width};
+    const std::int64_t row = first_row + at.row;
+    if (shares_left) return {at.column * left_tile, (2 * row + block) * width};
+    return {(2 * at.column + block) * left_tile, row * width};
   }
 };
 
