@@ -82,14 +82,14 @@ bool takes_rows(const WgmmaKernel& kernel, const ProductShape& shape) {
   return !shape.gathered || shape.may_sort;
 }
 
-// Whether rows are better relayed than gathered: where they go through so many columns that one more copy is short beside them,
-// groups fill the kernel's tiles, and the window holds enough rows (docs/kernels.md has the measurements).
+// Whether rows are better relayed than gathered: groups are long, rows go through enough columns for one more copy, and the
+// window holds enough of them (docs/kernels-tried.md has the measurements).
 bool suits_relay(const ProductShape& shape) {
-  constexpr double kRows = 128, kWork = 256;
-  constexpr std::int64_t kLongRow = 4096;
+  constexpr double kLeastRows = 256, kLeastRatio = 1024;
+  constexpr std::int64_t kLeastColumns = 1536, kMostInner = 4096;
   const double average = average_rows(shape);
-  return average >= kRows && shape.inner <= kLongRow &&
-         average * static_cast<double>(shape.columns) >= kWork * static_cast<double>(shape.inner);
+  return average >= kLeastRows && shape.columns >= kLeastColumns && shape.inner <= kMostInner &&
+         average * static_cast<double>(shape.columns) >= kLeastRatio * static_cast<double>(shape.inner);
 }
 
 }  // namespace
@@ -170,7 +170,8 @@ ggm_status_t choose_wgmma(const ProductShape& shape, const Device& device, int m
     }
     if (row.relayed && !suits_relay(shape)) continue;
     // Rows in order come first in the table, and are faster even with the copy. Of those for few rows and for many the one that
-    // is expected to need less; and before those the one that relays rows, which comes last.
+    // is expected to need less. A kernel that relays rows, where it suits, is taken before all of these; it is last in the
+    // table, so nothing replaces it.
     const bool better = *kernel >= 0 && row.gathered == kWgmmaKernels[*kernel].gathered && may_be_few &&
                         expected_wgmma_work(row, shape) < expected_wgmma_work(kWgmmaKernels[*kernel], shape);
     if (*kernel < 0 || better || row.relayed) *kernel = i;

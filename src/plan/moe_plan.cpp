@@ -45,31 +45,39 @@ ProductShape row_product(const MoeProblem& problem, bool ordered, bool grouped, 
   return shape;
 }
 
-// The window that rows of x pass through where a kernel relays them: so many bytes at most, which stay in L2, and no more rows
-// than there are. Not where a row is so long that tiles would wait for each other, where the copy engine cannot read rows, or
-// under the ordered combine, whose callers want little memory.
-constexpr std::int64_t kRelayBytes = std::int64_t{32} << 20, kRelayLeast = 1024;
-std::int64_t relay_rows(const MoeProblem& problem) {
-  if (problem.in_features < 8 || problem.in_features % 8 != 0 || !is_16bit(problem.x_type)) return 0;
-  return kRelayBytes / (problem.in_features * bytes_of(problem.x_type)) / kRelayChunk * kRelayChunk;
+// The window that relayed rows of x pass through: at most so many bytes, most of which stay in L2; rows begin at whole lines of
+// memory.
+constexpr std::int64_t kWindowBytes = std::int64_t{32} << 20, kLine = 128;
+std::int64_t window_ld_bytes(const MoeProblem& problem) {
+  return ceil_div(problem.in_features * bytes_of(problem.x_type), kLine) * kLine;
+}
+std::int64_t most_window_rows(const MoeProblem& problem) {
+  return kWindowBytes / window_ld_bytes(problem) / kRelayChunk * kRelayChunk;
 }
 
+// Not where the window would hold so few rows that tiles wait for each other, where the copy engine cannot read rows, or under
+// the ordered combine, whose callers want little memory.
+constexpr std::int64_t kLeastWindowRows = 1024;
+constexpr std::int64_t kMostRelayColumns = 1 << 20;  // a chunk's count of used rows, once for each left tile, has 32 bits
+static_assert(kWindowBytes / kLeastWindowRows <= kRelayPieces * kRelayPieceBytes, "a block copies whole rows");
 bool may_relay(const MoeProblem& problem) {
-  return !problem.input_grouped && problem.combine != GGM_COMBINE_ORDERED && problem.out_features < 1 << 20 &&
-         relay_rows(problem) >= kRelayLeast;
+  return !problem.input_grouped && problem.combine != GGM_COMBINE_ORDERED && is_16bit(problem.x_type) &&
+         problem.in_features > 0 && problem.in_features % 8 == 0 && problem.out_features < kMostRelayColumns &&
+         most_window_rows(problem) >= kLeastWindowRows;
 }
 
-// NOTE: tiles wait for whole chunks, and a chunk waits until that a window before is done with. None of it is a circle: the
-// rows of a part, and of the chunks that it begins and ends in, fit into the window.
+// NOTE: no deadlock: a tile waits for whole chunks, a chunk for the one that lay in its place. A part's rows, with the chunks
+// that it begins and ends in, fit into the window.
 RelayPlan book_relay(const MoeProblem& problem, Ledger* ledger) {
   RelayPlan relay;
   const std::int64_t rows = problem.routing.max_rows;
   relay.chunks = ceil_div(rows, kRelayChunk);
-  relay.window_rows = min64(relay_rows(problem), relay.chunks * kRelayChunk);
-  relay.part = relay.window_rows < rows ? relay.window_rows / 2 - kRelayChunk : relay.window_rows;
+  relay.window_rows = min64(most_window_rows(problem), relay.chunks * kRelayChunk);
+  relay.part_rows = relay.window_rows < rows ? relay.window_rows / 2 - kRelayChunk : relay.window_rows;
   relay.pieces = static_cast<int>(ceil_div(problem.in_features * bytes_of(problem.x_type), kRelayPieceBytes));
   while (2 * relay.batch_rows * relay.pieces <= kRelayPieces) relay.batch_rows *= 2;
-  relay.window = ledger->book(Checked(relay.window_rows + kRelayTail) * Checked(problem.in_features), bytes_of(problem.x_type));
+  relay.ld_bytes = window_ld_bytes(problem);
+  relay.window = ledger->book(Checked(relay.window_rows + kRelayTail), relay.ld_bytes);
   relay.counts = ledger->book(Checked(relay.chunks) + Checked(1), 8);
   return relay;
 }

@@ -89,13 +89,13 @@ struct CombinePlan {
 
 // What a kernel needs that relays rows of x through a window of memory (CUDA, capability 9.0); nothing is booked for others.
 struct RelayPlan {
-  Region window;  // of x_type [window_rows + kRelayTail, in_features]
+  Region window;  // [window_rows + kRelayTail, ld_bytes]
   Region counts;  // uint32 [2][chunks], zeroed by each call, and the uint64 [1] that goes before them
-  std::int64_t window_rows = 0;
-  std::int64_t chunks = 0;  // of kRelayChunk rows each, of max_rows
-  int pieces = 1;           // that a row is copied in
-  int batch_rows = 1;       // that a block copies at a time
-  std::int64_t part = 0;    // rows of a group that go through all of its columns before the next ones
+  std::int64_t window_rows = 0, ld_bytes = 0;
+  std::int64_t chunks = 0;     // of kRelayChunk rows each, of max_rows
+  int pieces = 1;              // that a row is copied in
+  int batch_rows = 1;          // that a block copies at a time
+  std::int64_t part_rows = 0;  // of a group, that go through all of its columns before the next ones
 };
 
 struct MoeForwardPlan {

@@ -31,7 +31,7 @@ inline constexpr WgmmaKernel kWgmmaKernels[] = {
     {"wgmma_192x128_k", true, false, false, false, 192, 4, 24576, false, 0},
     {"wgmma_64x128", false, false, false, false, kFewRight, 8, 18432, true, 0},
     {"wgmma_64x128_gather", false, true, false, false, kFewRight, 8, 12288, false, 0},
-    {"wgmma_144x128_relay", false, false, true, false, 144, 5, 18432, true, 180},
+    {"wgmma_144x128_relay", false, false, true, false, 144, 5, 18432, true, 0},
 };
 inline constexpr int kWgmmaKernelCount = sizeof(kWgmmaKernels) / sizeof(kWgmmaKernels[0]);
 inline constexpr int kWgmmaSharedBytes = 227 * 1024;  // that a block may take on capability 9.0

@@ -284,8 +284,8 @@ void repeat_product(const GemmCase& line, int times) {
   each_kernel_for_rows(line.form == GGM_GROUPS_ROW_GROUP, false, repeat);
 }
 
-// Rows so long that their window holds 1,024 of them, which then pass through it several times.
 const char* const kRelay = "wgmma_144x128_relay";
+// So long that the window of relayed rows holds 1,024 of them, which then pass through it several times.
 constexpr Index kLongRow = 16376;
 
 LayerSpec long_rows(Index experts) {

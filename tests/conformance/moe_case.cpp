@@ -69,10 +69,10 @@ struct Lines {
       cases->push_back(c);
     }
   }
-  // Rows of tokens that the forward relays: many an expert, more columns than terms.
+  // Rows of tokens that the forward relays: many an expert, and many columns.
   void add_relayed(std::int32_t order, std::vector<MoeCase>* cases) const {
     for (const std::int32_t output_rows : {GGM_ROWS_TOKENS, GGM_ROWS_GROUPED}) {
-      MoeCase c = line({300, 3, 4, Locality::all_local, Ids::uniform, 6u}, 264, 136, order, GGM_COMBINE_TWO_STEP, 0);
+      MoeCase c = line({260, 3, 3, Locality::all_local, Ids::uniform, 6u}, 1544, 40, order, GGM_COMBINE_TWO_STEP, 0);
       c.output_rows = output_rows;
       c.routing_weight_type = weights();
       cases->push_back(c);

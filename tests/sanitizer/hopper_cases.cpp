@@ -34,7 +34,7 @@ void products_over_k(std::int32_t type) {
   gemm({type, GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_SIZES, GGM_INDEX_INT32, 0, 3, 90, 24, 136, true, kOneCluster});
 }
 
-// About 170 rows an expert, which the forward relays but for the ordered combine, or few. Inner products, the ordered combine,
+// About 170 rows an expert, or few. Inner products, the ordered combine,
 // rows added to, and copies of sorted rows for the gradient. Three slots a token: with two the ordered combine stores all rows
 // in the bytes of its sum, and none waits.
 void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int32_t input_rows, bool wide,
@@ -45,6 +45,18 @@ void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int
   c.out = 264;
   c.input_rows = input_rows;
   c.wide = wide;
+  c.sm_limit = kOneCluster;
+  moe(c);
+}
+
+// A forward of so many rows an expert and so many columns that the rows are relayed.
+void relayed(std::int32_t type, std::int32_t order) {
+  MoeCase c{type, order, GGM_COMBINE_TWO_STEP, 260, 3};
+  c.experts = 3;
+  c.in = 72;
+  c.out = 1544;
+  c.bias = false;
+  c.backward = false;
   c.sm_limit = kOneCluster;
   moe(c);
 }
@@ -71,8 +83,8 @@ void hopper_calls(const std::function<bool(const std::string&)>& selected) {
   if (selected("hopper_layers_two_step")) {
     layers(GGM_COMBINE_TWO_STEP);
     layer(GGM_TYPE_FLOAT16, GGM_ORDER_NK, GGM_COMBINE_TWO_STEP, GGM_ROWS_GROUPED, true);
-    for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN})
-      layer(GGM_TYPE_FLOAT16, order, GGM_COMBINE_TWO_STEP, GGM_ROWS_TOKENS, false);
+    for (std::int32_t type : {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16})
+      for (std::int32_t order : {GGM_ORDER_NK, GGM_ORDER_KN}) relayed(type, order);
   }
   DeviceMemory::clears = false;
 }

@@ -64,6 +64,7 @@ void moe(const MoeCase& c) {
   f.faults = r.faults;
   run("moe_forward", ggm_moe_forward_workspace_size, ggm_moe_forward, p, f);
 
+  if (!c.backward) return;
   ggm_moe_backward_tensors_t b = backward_of(f);
   b.dy = memory.numbers(c.type, y_rows * n);
   b.dx = output(x_rows * k);

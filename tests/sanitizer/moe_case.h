@@ -1,4 +1,4 @@
-// One layer, forward and backward with all gradients.
+// One layer, forward and, mostly, backward with all gradients.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct MoeCase {
   bool given = false, wide = false;  // routing arrays given; float32 outputs, products and bias, adding to them
   std::int64_t experts = 4, in = 72, out = 136;
   std::int64_t pad = 0;  // elements behind each row of x, y, dy, dx, weight and d_weight
-  bool bias = true;
+  bool bias = true, backward = true;
   std::int32_t sm_limit = 0;
 
   bool wide_output() const;

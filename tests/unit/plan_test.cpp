@@ -2,7 +2,6 @@
 #include "plan/plan.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "cuda/device/schedule/tile_pairs.h"
 #include "plan/choose.h"
 #include "plan/wgmma_table.h"
+#include "support/forced.h"
 #include "support/test.h"
 
 using namespace ggm;
@@ -432,7 +432,7 @@ TEST_CASE("workspace: rows of x and dy are sorted before dx of wgmma kernels whe
   CHECK(backward(grouped).sorted_x.bytes == 0);
 }
 
-TEST_CASE("workspace: where rows of x are relayed, a window of them, and no more than 32 MiB", "[host]") {
+TEST_CASE("workspace: where rows of x are relayed, a window of at most 32 MiB and its tail", "[host]") {
   const auto forward = [](const ggm_moe_problem_t& p, const Device& device = hopper()) {
     return plan_moe<MoeForwardPlan>(MoeKind::forward, p, device);
   };
@@ -448,14 +448,14 @@ TEST_CASE("workspace: where rows of x are relayed, a window of them, and no more
   CHECK(kRelayChunk % relayed.relay.batch_rows == 0);
 
   ggm_moe_problem_t enough = p;
-  enough.tokens = 2048;
+  enough.tokens = 8192;  // 1,024 rows an expert
   CHECK(kWgmmaKernels[forward(enough).kernels.wgmma].relayed);
   // No more rows than there are.
   ggm_moe_problem_t fewer = p;
-  fewer.tokens = 300;
+  fewer.tokens = 1100;
   fewer.experts = 8;
   CHECK(kWgmmaKernels[forward(fewer).kernels.wgmma].relayed);
-  CHECK(forward(fewer).relay.window_rows == 2560);
+  CHECK(forward(fewer).relay.window_rows == 8192);
 
   // Not few rows a group, long rows, rows that the copy engine cannot read, sorted rows, the ordered combine, other kernels.
   const auto has_none = [&](const ggm_moe_problem_t& other, const Device& device = hopper()) {
@@ -470,8 +470,8 @@ TEST_CASE("workspace: where rows of x are relayed, a window of them, and no more
     change(other);
     has_none(other);
   };
-  changed([](auto& o) { o.tokens = 2047; });  // 2,048 are enough
-  changed([](auto& o) { o.out_features = 64; });
+  changed([](auto& o) { o.tokens = 8191; });
+  changed([](auto& o) { o.out_features = 1528; });
   changed([](auto& o) { o.in_features = 4104; });
   changed([](auto& o) { o.in_features += 4; });
   changed([](auto& o) { o.input_rows = GGM_ROWS_GROUPED; });
@@ -493,9 +493,8 @@ TEST_CASE("relay: what a tile waits for belongs to tiles with lower numbers", "[
     p.experts = 6;
     p.in_features = in_features;
     p.out_features = 4104;
-    setenv("GGM_KERNELS", "wgmma_144x128_relay", 1);
+    const ggm_test::Forced forced("wgmma_144x128_relay");
     const auto plan = plan_moe<MoeForwardPlan>(MoeKind::forward, p, hopper());
-    unsetenv("GGM_KERNELS");
     const std::int64_t window = plan.relay.window_rows;
     REQUIRE(window % kRelayChunk == 0);
     REQUIRE(window < 90000);
@@ -512,7 +511,7 @@ TEST_CASE("relay: what a tile waits for belongs to tiles with lower numbers", "[
         for (std::int64_t index = 0; index < tiles.count(); ++index) {
           Rows rows{first + size, first};
           for (const int block : {0, 1}) {
-            const std::int64_t right = tiles.corner(index, block, static_cast<std::uint32_t>(plan.relay.part)).right;
+            const std::int64_t right = tiles.corner(index, block, static_cast<std::uint32_t>(plan.relay.part_rows)).right;
             if (right >= size) continue;
             rows.begin = std::min(rows.begin, first + right);
             rows.end = std::max(rows.end, first + std::min(right + tiles.width, size));

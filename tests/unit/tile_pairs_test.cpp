@@ -22,11 +22,11 @@ struct Block {
   Index left, left_end, right, right_end;
 };
 
-std::vector<Block> blocks_of(const TilePairs& pairs, Index left, Index right, std::uint32_t most_right = 0) {
+std::vector<Block> blocks_of(const TilePairs& pairs, Index left, Index right, std::uint32_t part_right = 0) {
   std::vector<Block> blocks;
   for (Index index = 0; index < pairs.count(); ++index)
     for (const int block : {0, 1}) {
-      const TilePairs::Corner at = pairs.corner(index, block, most_right);
+      const TilePairs::Corner at = pairs.corner(index, block, part_right);
       REQUIRE(at.left >= 0);
       REQUIRE(at.right >= 0);
       REQUIRE(at.left % pairs.left_tile == 0);

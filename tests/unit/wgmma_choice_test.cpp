@@ -197,27 +197,27 @@ TEST_CASE("wgmma choice: rows of a list that may be sorted take the kernel of ro
   require_refused(GGM_STATUS_UNSUPPORTED, shape, "wgmma_144x128");
 }
 
-// One H200: time of the forward with rows relayed over that with rows gathered (docs/kernels-tried.md). Where relaying won less
-// than 2.3 % either may be taken.
+// One H200: time of the forward with rows relayed over that with rows gathered (docs/kernels-tried.md). Where relaying won no
+// more than 3.5 % either may be taken.
 TEST_CASE("wgmma choice: rows are relayed where that was faster", "[host]") {
   struct Measured {
     std::int64_t groups, columns, inner;
     double average, ratio;
   };
   constexpr Measured kMeasured[] = {
-      {8, 28672, 4096, 4096, 0.952},  {128, 5760, 2880, 1024, 0.920}, {64, 2048, 2048, 4096, 0.921},
-      {128, 1536, 2048, 2048, 0.949}, {256, 4096, 7168, 512, 0.993},  {128, 3072, 4096, 2048, 0.994},
-      {8, 28672, 4096, 1024, 0.955},  {128, 5760, 2880, 128, 0.976},  {64, 2048, 2048, 512, 0.967},
-      {128, 1536, 2048, 256, 1.033},  {256, 4096, 7168, 128, 1.024},  {128, 3072, 4096, 256, 0.989},
-      {8, 28672, 4096, 256, 0.957},   {128, 3072, 4096, 128, 1.026},  {8, 4096, 14336, 4096, 1.408},
-      {128, 2880, 2880, 1024, 0.921}, {64, 2048, 1024, 4096, 0.868},  {128, 2048, 768, 2048, 0.886},
-      {256, 7168, 2048, 512, 0.888},  {128, 4096, 1536, 2048, 0.854}, {8, 4096, 14336, 1024, 1.185},
-      {128, 2880, 2880, 128, 1.013},  {64, 2048, 1024, 512, 0.926},   {128, 2048, 768, 256, 0.925},
-      {256, 7168, 2048, 128, 0.941},  {128, 4096, 1536, 256, 0.892}};
+      {8, 28672, 4096, 4096, 0.967},  {128, 5760, 2880, 1024, 0.934}, {64, 2048, 2048, 4096, 0.932},
+      {128, 1536, 2048, 2048, 0.968}, {256, 4096, 7168, 512, 0.990},  {128, 3072, 4096, 2048, 0.988},
+      {8, 28672, 4096, 1024, 0.962},  {128, 5760, 2880, 128, 1.006},  {64, 2048, 2048, 512, 1.025},
+      {128, 1536, 2048, 256, 1.037},  {256, 4096, 7168, 128, 1.036},  {128, 3072, 4096, 256, 1.025},
+      {8, 4096, 14336, 1024, 1.237},  {128, 2880, 2880, 128, 1.035},  {64, 2048, 1024, 512, 0.977},
+      {128, 2048, 768, 256, 0.984},   {256, 7168, 2048, 128, 0.994},  {128, 4096, 1536, 256, 0.991},
+      {92, 616, 776, 897, 1.080},     {133, 744, 1656, 216.5, 1.102}, {30, 552, 920, 896.8, 0.965},
+      {40, 2592, 2720, 415.7, 1.045}, {15, 800, 2784, 220.3, 1.195},  {13, 2536, 976, 171, 1.079},
+      {30, 800, 1488, 168.7, 1.050},  {17, 824, 2144, 1235.5, 1.080}, {97, 1960, 1816, 290.2, 1.035}};
   for (const Measured& m : kMeasured) {
     INFO(m.groups << " groups of " << m.average << " rows, " << m.columns << " x " << m.inner);
     const ProductShape shape = product(m.groups, m.columns, m.inner, m.average);
-    if (m.ratio < 0.977 || m.ratio >= 1) CHECK(kWgmmaKernels[kernel_of(relayed(shape))].relayed == (m.ratio < 1));
+    if (m.ratio < 0.965 || m.ratio >= 1) CHECK(kWgmmaKernels[kernel_of(relayed(shape))].relayed == (m.ratio < 1));
     CHECK_FALSE(kWgmmaKernels[kernel_of(gathered(shape))].relayed);
     CHECK_FALSE(kWgmmaKernels[kernel_of(shape)].takes_list());
   }
@@ -225,7 +225,7 @@ TEST_CASE("wgmma choice: rows are relayed where that was faster", "[host]") {
 
 TEST_CASE("wgmma choice: every kernel of the table is taken for something, and fits what it is taken for", "[host]") {
   bool taken[kWgmmaKernelCount] = {};
-  taken[kernel_of(relayed(rows_of(1000)))] = true;
+  taken[kernel_of(relayed(rows_of(2000)))] = true;
   for (const double average : {1.0, 1000.0})
     for (const bool list : {false, true})
       for (const bool over_k : {false, true}) {

@@ -122,7 +122,7 @@ ggm_status_t make_map(const MapSource& source, MapBoxes boxes, OperandMap* map) 
 MapSource window_of(const MapSource& a, const Relay& relay) {
   MapSource window = a;
   window.base = relay.window;
-  window.ld_bytes = relay.row_bytes;
+  window.ld_bytes = relay.ld_bytes;
   window.rows = relay.rows + kRelayTail;
   window.divided = false;
   return window;

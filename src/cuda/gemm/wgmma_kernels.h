@@ -11,6 +11,7 @@ const void* wgmma_kernel_rows_strided(Type type);
 // The same with rows of A that come through a list.
 const void* wgmma_kernel_gather_contiguous(Type type);
 const void* wgmma_kernel_gather_strided(Type type);
+// Through a list and a window of memory.
 const void* wgmma_kernel_relay_contiguous(Type type);
 const void* wgmma_kernel_relay_strided(Type type);
 // Both for groups of few rows.

@@ -77,22 +77,23 @@ FewIds few_ids(const Forward& f) {
   return few;
 }
 
-Relay relay_of(const Forward& f, const Product& product) {
+Relay relay_of(const Forward& f, const Product& product, std::int64_t columns) {
   const MoeProblem& problem = f.problem;
   const RelayPlan& plan = f.plan.relay;
   Relay relay;
   relay.from = static_cast<const char*>(f.tensors.x);
   relay.from_ld_bytes = problem.x_ld * bytes_of(problem.x_type);
   relay.row_bytes = static_cast<std::int32_t>(problem.in_features * bytes_of(problem.x_type));
+  relay.ld_bytes = static_cast<std::int32_t>(plan.ld_bytes);
   relay.window = plan.window.at<char>(f.workspace);
   relay.rows = static_cast<std::int32_t>(plan.window_rows);
   relay.pieces = plan.pieces;
   relay.batch_rows = plan.batch_rows;
-  relay.most_right = static_cast<std::int32_t>(plan.part);
-  relay.left_tiles = static_cast<std::uint32_t>(ceil_div(problem.out_features, product.grid().left_tile));
-  relay.total = f.rows.group_offsets + problem.routing.experts;
-  relay.batches = plan.counts.at<unsigned long long>(f.workspace);
-  relay.copied = reinterpret_cast<std::uint32_t*>(relay.batches + 1);
+  relay.part_rows = static_cast<std::int32_t>(plan.part_rows);
+  relay.left_tiles = static_cast<std::uint32_t>(ceil_div(columns, product.grid().left_tile));
+  relay.row_count = f.rows.group_offsets + problem.routing.experts;
+  relay.next_batch = plan.counts.at<unsigned long long>(f.workspace);
+  relay.copied = reinterpret_cast<std::uint32_t*>(relay.next_batch + 1);
   relay.used = relay.copied + plan.chunks;
   return relay;
 }
@@ -107,8 +108,8 @@ ggm_status_t run_columns(const Forward& f, const ColumnPart& part) {
   GGM_TRY(begin_result(y, f.problem, f.rows, &build, &call.epilogue, f.launch));
   Product product(f.plan.kernels, build, call, table_pointers(f.plan.table, f.workspace));
   if (product.relays()) {
-    product.relay = relay_of(f, product);
-    GGM_TRY(clear(product.relay.batches, f.plan.relay.counts.bytes, f.launch));
+    product.relay = relay_of(f, product, part.count);
+    GGM_TRY(clear(product.relay.next_batch, f.plan.relay.counts.bytes, f.launch));
   }
   bool table_made = false;
   if (part.first == 0 && !product.finds_rows())

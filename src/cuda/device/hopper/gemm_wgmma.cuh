@@ -5,8 +5,8 @@
 // each a tile of its own, taking turns: the results of one are stored while the other multiplies ("ping-pong", as CUTLASS calls
 // it). The blocks of a cluster work on neighbouring tiles and bring each other one half of what both need (tile_pairs.h).
 //
-// Rows that come through a list are fetched by four more warps. Where groups have many of them, both warpgroups multiply the
-// same tile then (storage.cuh); or one warp copies every row once, to where the rows of a tile follow each other
+// Rows that come through a list are either gathered by four more warps, where groups with many rows have both warpgroups
+// multiply the same tile (storage.cuh); or relayed: one warp copies each once, to where the rows of a tile follow each other
 // (relay_feed.cuh).
 //
 // The left operand is B and the right one A, so that the sums have D turned: the rows of a group, or those of a weight
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(Shared::kThreads, 1) gemm_wgmma(const __grid_c
     if (warp == 1) feed_operand(shared, LeftFeed<Shared, left_outer>(call.left_map, shared), dot_stages);
     if constexpr (Shared::kRelayed) {
       if (warp == 2) feed_operand(shared, RelayedFeed<Shared>(call, shared), dot_stages);
-      if (warp == 3) relay_rows(call, shared);
+      if (warp == 3) copy_to_window(call, shared);
     } else if constexpr (!kGathered) {
       if (warp == 2) feed_operand(shared, RightFeed<Shared, right_outer>(call.right_map, call.dots_map, shared), dot_stages);
     }

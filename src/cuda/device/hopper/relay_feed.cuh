@@ -6,14 +6,14 @@
 //   copied  rows that are in the window: a tile waits until those of all its rows are
 //   used    rows of tiles whose products are done: a row is copied when those of the row before in its place are
 // NOTE: nobody waits for ever. Tiles are claimed in ascending order and so are rows, and those that a row waits for belong to
-// tiles with lower numbers than any that wait for the row: tiles go through a group in parts of `most_right` rows, which fit
-// into the window beside the chunks that they begin and end in (book_relay in src/plan/moe_plan.cpp). And who waits for a place
-// has told of all rows that it copied before.
+// tiles with lower numbers than any that wait for the row: tiles go through a group in parts of `part_rows` rows, which fit
+// into the window beside the chunks that they begin and end in (book_relay in src/plan/moe_plan.cpp).
 #pragma once
 
 #include "cuda/device/hopper/hopper_call.h"
 #include "cuda/device/hopper/tile_feed.cuh"
 #include "cuda/device/ptx/counter.cuh"
+#include "cuda/device/ptx/mbarrier.cuh"
 
 namespace ggm::cuda {
 
@@ -27,7 +27,7 @@ template <typename Shared>
 class RelayedFeed : public RightFeed<Shared, false> {
  public:
   __device__ __forceinline__ RelayedFeed(const HopperCall& call, Shared& shared)
-      : RightFeed<Shared, false>(call.right_map, call.dots_map, shared), relay_(call.relay), total_(*call.relay.total) {}
+      : RightFeed<Shared, false>(call.right_map, call.dots_map, shared), relay_(call.relay), total_(*call.relay.row_count) {}
 
   __device__ __forceinline__ void begin(const TileNotice& notice) {
     const std::int32_t first = ptx::uniform(notice.tiles[0].desc.first_row) + ptx::uniform(notice.right);
@@ -61,16 +61,16 @@ __device__ __forceinline__ void count_used(const Relay& relay, const Tile& tile)
 // The work of the relaying warp: batches of rows, each lane a piece of a row, through shared memory, by the copy engine both
 // ways. A batch is claimed while the one before it is looked up in the list and the one before that is copied.
 template <typename Shared>
-__device__ __forceinline__ void relay_rows(const HopperCall& call, Shared& shared) {
+__device__ __forceinline__ void copy_to_window(const HopperCall& call, Shared& shared) {
   const Relay& relay = call.relay;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int row = lane / relay.pieces, offset = lane % relay.pieces * kRelayPieceBytes;
   const unsigned bytes = min(relay.row_bytes - offset, kRelayPieceBytes);
   const std::uint32_t full = ptx::shared_address(&shared.pieces_full);
   const std::uint32_t piece = ptx::shared_address(shared.pieces) + lane % kRelayPieces * kRelayPieceBytes;
-  const std::int32_t total = *relay.total;
+  const std::int32_t total = *relay.row_count;
   unsigned long long taken = 0;
-  const auto take = [&] { ptx::add_if(lane == 0, relay.batches, 1, &taken); };
+  const auto take = [&] { ptx::add_if(lane == 0, relay.next_batch, 1, &taken); };
   const auto claimed = [&] {
     const auto batch = static_cast<std::int64_t>(__shfl_sync(0xffffffffu, taken, 0));
     return static_cast<std::int32_t>(min(batch * relay.batch_rows, std::int64_t{total}));
@@ -93,9 +93,9 @@ __device__ __forceinline__ void relay_rows(const HopperCall& call, Shared& share
     ptx::arrive_expecting(full, some ? bytes : 0);
     if (some) ptx::copy_bytes(piece, relay.from + token * relay.from_ld_bytes + offset, bytes, full);
     ptx::wait(full, parity);
-    char* to = relay.window + std::int64_t{place} * relay.row_bytes + offset;
+    char* to = relay.window + std::int64_t{place} * relay.ld_bytes + offset;
     if (some) ptx::store_bytes(to, piece, bytes);
-    if (some && place < kRelayTail) ptx::store_bytes(to + std::int64_t{relay.rows} * relay.row_bytes, piece, bytes);
+    if (some && place < kRelayTail) ptx::store_bytes(to + std::int64_t{relay.rows} * relay.ld_bytes, piece, bytes);
     ptx::commit_boxes();
     ptx::wait_boxes_written<0>();
     ptx::fence_async_proxy_global();

@@ -30,7 +30,7 @@ template <bool relayed>
 struct RelayStorage {};
 template <>
 struct RelayStorage<true> {
-  alignas(1024) char pieces[kRelayPieces][kRelayPieceBytes];
+  alignas(128) char pieces[kRelayPieces][kRelayPieceBytes];
   std::uint64_t pieces_full;  // barrier
 };
 

@@ -58,7 +58,7 @@ __device__ __forceinline__ void place_tile(const HopperCall& call, std::int64_t 
                                            TileNotice& notice) {
   const std::int64_t left = notice.tiles[0].desc.n, right = notice.tiles[0].desc.m;
   const TilePairs pairs(left, right, Shared::kLeftTile, Shared::kMaxRight, Shared::kOverK);
-  const TilePairs::Corner corner = pairs.corner(index, block, Shared::kRelayed ? call.relay.most_right : 0);
+  const TilePairs::Corner corner = pairs.corner(index, block, Shared::kRelayed ? call.relay.part_rows : 0);
   const std::int64_t left0 = min(corner.left, left), right0 = min(corner.right, right);
   notice.left = static_cast<std::int32_t>(left0);
   notice.right = static_cast<std::int32_t>(right0);

@@ -1,12 +1,12 @@
-// Counters in memory by which blocks tell each other what they have done (PTX ISA, "Memory consistency model"), and the order
-// between ordinary accesses to memory and those of the copy engine (PTX ISA, "Async proxy").
+// Counters in memory by which blocks tell each other what they have done (PTX ISA, "Memory consistency model").
 #pragma once
 
 #include <cstdint>
 
 namespace ggm::cuda::ptx {
 
-// What the thread, and those that it has come together with before, wrote or read is done for who finds the count.
+// Adds with release: whoever acquires the count sees what this thread did before, and what threads did that synchronized with
+// it.
 __device__ __forceinline__ void add_released(std::uint32_t* counter, std::uint32_t value) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
 }
@@ -21,8 +21,5 @@ __device__ __forceinline__ std::uint32_t acquire_count(const std::uint32_t* coun
 __device__ __forceinline__ void wait_for_count(const std::uint32_t* counter, std::uint32_t value) {
   while (acquire_count(counter) != value) __nanosleep(64);
 }
-
-// Orders what this thread wrote to memory, or has seen written, with what the copy engine reads there.
-__device__ __forceinline__ void fence_async_proxy_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
 }  // namespace ggm::cuda::ptx

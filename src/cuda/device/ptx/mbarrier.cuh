@@ -30,6 +30,9 @@ __device__ __forceinline__ void arrive_behind_copies(std::uint32_t barrier) {
 // Makes ordinary writes to shared memory that this thread has seen visible to the tensor cores.
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+// The same of memory, between what this thread wrote there, or has seen written, and what the copy engine does.
+__device__ __forceinline__ void fence_async_proxy_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+
 // Address in block `block` of the cluster of what lies at `local` in this one.
 __device__ __forceinline__ std::uint32_t map_to_block(std::uint32_t local, unsigned block) {
   std::uint32_t remote;

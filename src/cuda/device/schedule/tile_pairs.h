@@ -41,16 +41,16 @@ struct TilePairs {
   }
 
   // First left row and first right column of block `block` (0 or 1) in pair `index`. They may lie behind the group's end. With
-  // `most_right` the right extent is gone through in parts of so many columns, or of one pair: all left tiles of one, then the
+  // `part_right` the right extent is gone through in parts of so many columns, or of one pair: all left tiles of one, then the
   // next.
   struct Corner {
     std::int64_t left, right;
   };
-  constexpr GGM_HD Corner corner(std::int64_t index, int block, std::uint32_t most_right = 0) const {
+  constexpr GGM_HD Corner corner(std::int64_t index, int block, std::uint32_t part_right = 0) const {
     std::uint32_t rows = shares_left ? right_tiles / 2 : right_tiles, first_row = 0;
     const std::uint32_t columns = shares_left ? left_tiles : (left_tiles + 1) / 2;
-    if (most_right > 0) {
-      const std::uint32_t fit = most_right / (shares_left ? 2 * width : width), part = fit > 1 ? fit : 1;
+    if (part_right > 0) {
+      const std::uint32_t fit = part_right / (shares_left ? 2 * width : width), part = fit > 1 ? fit : 1;
       if (part < rows) {
         first_row = static_cast<std::uint32_t>(index / (std::int64_t{part} * columns)) * part;
         index -= std::int64_t{first_row} * columns;
