@@ -2,76 +2,15 @@
 // a product. The portable kernels are held to their references by the tables; here two families run the same call, with shapes
 // drawn from what a tile, a stage, a cluster and a map of the copy engine may get wrong.
 #include <algorithm>
-#include <cstring>
-#include <optional>
 
-#include "conformance/graph.h"
-#include "conformance/layer.h"
-#include "conformance/moe_case.h"
-#include "plan/wgmma_table.h"
-#include "support/forced.h"
+#include "conformance/hopper_runs.h"
 #include "support/inputs.h"
 
 using namespace ggm_test;
 
 namespace {
 
-using Index = std::int64_t;
-using Bits = std::vector<std::uint64_t>;
-
 constexpr std::int32_t kTypes[] = {GGM_TYPE_BFLOAT16, GGM_TYPE_FLOAT16};
-
-// Keeps the last plan line of a handle.
-struct PlanLine {
-  std::string line;
-  static void take(void* user, std::int32_t level, const char* message) {
-    if (level == GGM_LOG_PLAN) static_cast<PlanLine*>(user)->line = message;
-  }
-  bool has(const std::string& text) const { return line.find(text) != std::string::npos; }
-  // A kernel of capability 9.0, or one for few rows that goes before it.
-  bool has_wgmma() const { return has(" kernel=wgmma_") || has("_tableless "); }
-};
-
-// Both families of one card.
-struct Families {
-  PlanLine plan;  // of `hopper`
-  Handle hopper, portable;
-
-  Families() : hopper(hopper_backend(), logging(&plan)), portable({"cuda-portable", true, GGM_KERNELS_CUDA_PORTABLE, 0}) {}
-  Families(const Families&) = delete;
-
-  static ggm_create_params_t logging(PlanLine* plan) {
-    ggm_create_params_t params = GGM_CREATE_PARAMS_INIT;
-    params.log_level = GGM_LOG_PLAN;
-    params.log = PlanLine::take;
-    params.log_user = plan;
-    return params;
-  }
-};
-
-// Runs on the portable family what the other has just run. Both have the kernels for few rows, so where those were taken a tile
-// kernel makes what they must equal.
-template <typename Run>
-void run_tiles(const Families& families, Run* portable) {
-  std::optional<Forced> forced;
-  if (families.plan.has("_tableless ")) forced.emplace(kTileKernel);
-  portable->run();
-}
-
-// visit() with every kernel for rows in order, or through a list, in turn: the plan takes one of them by how many rows a group
-// has, but each must serve any number. `relay`: those that relay rows too.
-template <typename Visit>
-void each_kernel_for_rows(bool list, bool relay, const Visit& visit) {
-  int count = 0;
-  for (const ggm::WgmmaKernel& kernel : ggm::kWgmmaKernels) {
-    if (kernel.over_k || kernel.takes_list() != list || (kernel.relayed && !relay)) continue;
-    INFO("forced: " << kernel.name);
-    const Forced forced(kernel.name);
-    visit();
-    ++count;
-  }
-  REQUIRE(count >= 2);
-}
 
 // Draws from lists, each call another number of the seed's sequence.
 class Draw {
@@ -220,28 +159,6 @@ MoeCase draw_layer(std::int32_t type, bool backward, std::uint32_t seed) {
 }
 
 template <typename Run>
-void require_same_layer(Families& families, const MoeCase& line) {
-  const std::string text = line.text();
-  if (!case_selected(text)) return;
-  GGM_CASE(text);
-  Run portable(families.portable, line), hopper(families.hopper, line);
-  hopper.run_twice();
-  run_tiles(families, &portable);
-  const Bits want = portable.output_bits();
-  const bool has_product = line.gradients == 0 || (line.gradients & (GGM_GRADIENT_X | GGM_GRADIENT_ROUTING_WEIGHTS)) != 0;
-  if (has_product) REQUIRE(families.plan.has_wgmma() == (line.sm_limit != 1));
-  REQUIRE((hopper.output_bits() == want));
-  if (line.gradients != 0 || line.sm_limit == 1) return;  // a backward has products of several kinds
-  // Not under the ordered combine, and not rows that the copy engine never reads.
-  const bool relay = line.combine != GGM_COMBINE_ORDERED && line.in_features >= 8 && line.in_features % 8 == 0;
-  each_kernel_for_rows(line.input_rows == GGM_ROWS_TOKENS, relay, [&] {
-    Run forced(families.hopper, line);
-    forced.run();
-    REQUIRE((forced.output_bits() == want));
-  });
-}
-
-template <typename Run>
 void sweep_layers(bool backward, std::uint32_t seeds) {
   Families families;
   for (const std::int32_t type : kTypes)
@@ -284,20 +201,6 @@ void repeat_product(const GemmCase& line, int times) {
   each_kernel_for_rows(line.form == GGM_GROUPS_ROW_GROUP, false, repeat);
 }
 
-const char* const kRelay = "wgmma_144x128_relay";
-// So long that the window of relayed rows holds 1,024 of them, which then pass through it several times.
-constexpr Index kLongRow = 16376;
-
-LayerSpec long_rows(Index experts) {
-  LayerSpec spec;
-  spec.type = GGM_TYPE_BFLOAT16;
-  spec.top_k = 6;
-  spec.experts = experts;
-  spec.in_features = kLongRow;
-  spec.out_features = 40;
-  return spec;
-}
-
 LayerSpec layer_spec(std::int32_t combine, Index experts) {
   LayerSpec spec;
   spec.type = GGM_TYPE_BFLOAT16;
@@ -308,12 +211,6 @@ LayerSpec layer_spec(std::int32_t combine, Index experts) {
   spec.out_features = 200;
   return spec;
 }
-
-std::vector<Bits> results_of(Layer& layer, bool backward) {
-  if (!backward) return {layer.y().all_bits()};
-  return {layer.dx().all_bits(), layer.d_weight().all_bits(), layer.d_bias().all_bits(), layer.d_routing_weights().all_bits()};
-}
-void call_layer(Layer& layer, bool backward) { backward ? layer.backward() : layer.forward(); }
 
 void repeat_layer(std::int32_t combine, bool backward, Index tokens, int times) {
   INFO("combine " << combine << ", backward " << backward << ", " << tokens << " tokens");
@@ -330,55 +227,6 @@ void repeat_layer(std::int32_t combine, bool backward, Index tokens, int times) 
 }
 
 // ---- graphs, streams and limits ----
-
-// A graph of one captured call, replayed with other ids in the same memory: another batch, all of its rows of the experts of
-// one token, and none at all. Three slots a token.
-void replay(const LayerSpec& spec, Index count, bool backward) {
-  INFO("combine " << spec.combine << ", backward " << backward << ", K " << spec.in_features);
-  Families families;
-  CaptureGraph graph;
-  graph.keep_graph = true;
-  Layer layer(families.hopper, spec, first_tokens(count));
-  layer.scene().set_observer(&graph);
-  layer.scene().set_stream(graph.stream());
-  Buffer workspace(families.hopper.backend(), std::size_t{64} << 20);  // lives as long as the graph
-  layer.scene().set_workspace(&workspace);
-  call_layer(layer, backward);
-  REQUIRE(graph.failures == 0);
-  REQUIRE(families.plan.has_wgmma());
-  for (const char* routing : {"other tokens", "one token's experts", "no rows", "other tokens again"}) {
-    INFO("replayed with " << routing);
-    std::vector<Index> tokens = first_tokens(count);
-    for (Index& token : tokens) token = std::strcmp(routing, "one token's experts") == 0 ? 7 : token * 3 + 9000;
-    Layer plain(families.portable, spec, tokens);
-    if (std::strcmp(routing, "no rows") == 0) plain.ids().fill([](Index, Index, Index) { return -1; });
-    call_layer(plain, backward);
-    layer.take_inputs(plain);
-    REQUIRE(graph.replay());
-    std::vector<Tensor*> outputs{&layer.y()};
-    if (backward) outputs = {&layer.dx(), &layer.d_weight(), &layer.d_bias(), &layer.d_routing_weights()};
-    for (Tensor* output : outputs) output->download();
-    CHECK((results_of(layer, backward) == results_of(plain, backward)));
-  }
-}
-
-// Two calls on a stream each, several times back to back, in workspaces of their own.
-void two_streams(const Backend& backend, const ReadyCall& first, const ReadyCall& second) {
-  const ReadyCall calls[] = {first, second};
-  Repeated outputs[] = {{backend, calls[0].outputs}, {backend, calls[1].outputs}};
-  Buffer workspaces[] = {{backend, calls[0].workspace_bytes}, {backend, calls[1].workspace_bytes}};
-  BusyStream streams[] = {BusyStream(backend), BusyStream(backend)};
-  for (int round = 0; round < 30; ++round) {
-    for (Repeated& output : outputs) output.poison();
-    synchronize(backend);
-    for (int repeat = 0; repeat < 8; ++repeat)
-      for (int i = 0; i < 2; ++i)
-        GGM_REQUIRE_OK(calls[i].make(workspaces[i].data(), workspaces[i].bytes(), streams[i].stream()));
-    synchronize(backend);
-    for (Repeated& output : outputs) output.compare();
-  }
-  for (Repeated& output : outputs) CHECK(output.differences() == 0);
-}
 
 void two_products(const GemmCase& first_line, const GemmCase& second_line) {
   Families families;
@@ -501,56 +349,7 @@ TEST_CASE("hopper: a captured layer replayed with other routing and with no rows
     for (const bool backward : {false, true}) replay(layer_spec(combine, 24), 1700, backward);
 }
 
-TEST_CASE("hopper: relayed rows have the bits of the portable kernels, however often they pass the window, GPU",
-          "[gpu][hopper]") {
-  Families families;
-  struct Shape {
-    Index tokens, top_k, experts, in_features, out_features;
-    Ids ids;
-  };
-  int lines = 0;
-  for (const Shape& shape : {Shape{300, 8, 1, kLongRow, 264, Ids::uniform}, Shape{200, 8, 30, kLongRow, 8, Ids::skewed},
-                             Shape{400, 6, 3, 8200, 136, Ids::some_none}, Shape{1200, 8, 1, 4096, 2100, Ids::uniform},
-                             Shape{900, 4, 60, 136, 264, Ids::skewed}}) {
-    MoeCase c;
-    c.type = GGM_TYPE_BFLOAT16;
-    c.data = Data::random;
-    c.routing = {shape.tokens, shape.top_k, shape.experts, Locality::all_local, shape.ids, 9u};
-    c.in_features = shape.in_features;
-    c.out_features = shape.out_features;
-    c.combine = GGM_COMBINE_TWO_STEP;
-    c.routing_weight_type = GGM_TYPE_FLOAT32;
-    if (lines++ % 2 == 1) {  // the routing arrays are given, with rows that nobody has, and one cluster does it all
-      c.id_type = 0;
-      c.routing.locality = Locality::max_rows;
-      c.sm_limit = 2;
-    }
-    require_same_layer<MoeForwardRun>(families, c);
-  }
-}
-
-TEST_CASE("hopper: 1000 runs of relayed rows, GPU", "[gpu][hopper]") {
-  const Forced forced(kRelay);
-  Families families;
-  for (const Index experts : {6, 20}) {
-    INFO(experts << " experts");
-    Layer layer(families.hopper, long_rows(experts), first_tokens(300));
-    layer.forward();
-    REQUIRE(families.plan.has(kRelay));
-    CHECK(differences_of_runs(families.hopper.backend(), layer.forward_call(), 1000) == 0);
-  }
-}
-
-TEST_CASE("hopper: a captured layer of relayed rows replayed with other routing and with no rows, GPU", "[gpu][hopper]") {
-  const Forced forced(kRelay);
-  replay(long_rows(8), 500, false);
-}
-
-TEST_CASE("hopper: layers of relayed rows on two streams at once, GPU", "[gpu][hopper]") {
-  const Forced forced(kRelay);
-  Families families;
-  Layer first(families.hopper, long_rows(8), first_tokens(500)), second(families.hopper, long_rows(20), first_tokens(300));
-  first.forward();
-  second.forward();
-  two_streams(families.hopper.backend(), first.forward_call(), second.forward_call());
+TEST_CASE("hopper: two products on two streams at once, GPU", "[gpu][hopper]") {
+  two_products(many_groups(kVariableK, 392, 264), many_groups(kList, 520, 72));
+  two_products(many_groups(kInOrder, 520, 200), many_groups(kInOrder, 136, 72));
 }

@@ -1,25 +1,17 @@
 // Choice of wgmma kernels (src/plan/choose.h) on faked devices, and what GGM_KERNELS makes of both tables.
-#include <cstdlib>
 #include <string>
 
 #include "base/status.h"
 #include "plan/choose.h"
 #include "plan/wgmma_table.h"
+#include "support/forced.h"
 #include "support/test.h"
+#include "unit/faked.h"
 
 using namespace ggm;
+using ggm_test::Forced;
 
 namespace {
-
-Device hopper() {
-  Device d;
-  d.backend = BackendKind::cuda;
-  d.capability = 90;
-  d.multiprocessors = 132;
-  d.shared_memory_bytes = 227 * 1024;
-  d.kernel_family = GGM_KERNELS_CUDA_HOPPER;
-  return d;
-}
 
 // 8 groups of `average` rows, 2048 x 2048.
 ProductShape rows_of(double average, Type type = Type::bfloat16) {
@@ -65,14 +57,6 @@ int kernel_of(const ProductShape& shape, const Device& device = hopper(), int mu
 std::string choice_of(const ProductShape& shape, const Device& device = hopper(), int multiprocessors = 132) {
   return name(kernel_of(shape, device, multiprocessors));
 }
-
-// The variable for the length of a test.
-class Forced {
- public:
-  explicit Forced(const char* value) { setenv("GGM_KERNELS", value, 1); }
-  Forced(const Forced&) = delete;
-  ~Forced() { unsetenv("GGM_KERNELS"); }
-};
 
 void require_refused(ggm_status_t expected, const ProductShape& shape, const std::string& value,
                      const Device& device = hopper()) {
