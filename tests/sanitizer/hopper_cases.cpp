@@ -34,9 +34,8 @@ void products_over_k(std::int32_t type) {
   gemm({type, GGM_LAYOUT_VARIABLE_K, GGM_GROUPS_SIZES, GGM_INDEX_INT32, 0, 3, 90, 24, 136, true, kOneCluster});
 }
 
-// About 170 rows an expert, or few. Inner products, the ordered combine,
-// rows added to, and copies of sorted rows for the gradient. Three slots a token: with two the ordered combine stores all rows
-// in the bytes of its sum, and none waits.
+// About 170 rows an expert, or few. Inner products, the ordered combine, rows added to, and copies of sorted rows for the
+// gradient. Three slots a token: with two the ordered combine stores all rows in the bytes of its sum, and none waits.
 void layer(std::int32_t type, std::int32_t order, std::int32_t combine, std::int32_t input_rows, bool wide,
            std::int64_t experts = 4) {
   MoeCase c{type, order, combine, 232, 3};
